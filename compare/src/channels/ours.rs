@@ -2,7 +2,7 @@
 
 use thalweg::channel::{self, Builder, mpmc, mpsc, spsc};
 use thalweg::ring::{self, Layout, SpscConsumer, SpscProducer};
-use thalweg::wait::Mode;
+use thalweg::wait::WaitMode;
 
 use super::{BlockingRecv, BlockingSend, TryRecv, TrySend};
 use super::{Element, RecvBatch, SendBatch, Topology, alone, fan, fan_in, is_pair};
@@ -32,10 +32,10 @@ channels! {
         |capacity, _| pair(Builder::new(capacity).layout(Layout::Slotted));
     /// It spins for up to 5 ms.
     SpscLatency "thalweg spsc latency": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
-        |capacity, _| pair(Builder::new(capacity).layout(Layout::Slotted).mode(Mode::Latency));
+        |capacity, _| pair(Builder::new(capacity).layout(Layout::Slotted).mode(WaitMode::Latency));
     /// It never spins.
     SpscPower "thalweg spsc power": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
-        |capacity, _| pair(Builder::new(capacity).mode(Mode::LowPower));
+        |capacity, _| pair(Builder::new(capacity).mode(WaitMode::LowPower));
     OneToOne "thalweg": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
         |capacity, _| pair(Builder::new(capacity));
     FanIn "thalweg": mpsc::Sender<M>, mpsc::Receiver<M>, is_fan_in,

@@ -387,7 +387,7 @@ mod tests {
     use crate::runner::Pipelined;
     use indicatif::ProgressBar;
     use std::io::{self, Cursor, Read};
-    use thalweg_exchange::report::state_text::state_hash;
+    use thalweg_exchange::report::state_text::state_text_hash;
     use thalweg_exchange::service::ServiceOptions;
     use thalweg_measure::load::Rate;
 
@@ -414,7 +414,7 @@ mod tests {
         let hidden = ProgressBar::hidden();
         let pipelined = Pipelined::new(before, ServiceOptions::default());
         let outcome = pipelined.run(feed, Rate::MAX, &hidden, stop)?;
-        Ok((outcome.sent, state_hash(&outcome.state).hash))
+        Ok((outcome.sent, state_text_hash(&outcome.state).hash))
     }
 
     fn part(from: u64, limit: u64) -> Part {

@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     use thalweg_exchange::ResultCode;
-    use thalweg_exchange::report::state_text::state_hash;
+    use thalweg_exchange::report::state_text::state_text_hash;
 
     fn run(commands: &[Command]) -> (State, u64, u64) {
         let (mut state, mut events) = (State::default(), Events::new());
@@ -403,7 +403,7 @@ mod tests {
         // If the flow or the engine's results change, this hash changes too: note it in the
         // CHANGELOG.
         assert_eq!(
-            format!("{:016x}", state_hash(&state).hash),
+            format!("{:016x}", state_text_hash(&state).hash),
             "5c6f0cdb0e9c825e"
         );
         assert_eq!(

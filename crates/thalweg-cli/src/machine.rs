@@ -8,7 +8,7 @@ use crate::terminal::Notes;
 use clap::Args;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use thalweg::wait::Costs;
+use thalweg::wait::WaitCosts;
 
 const MACHINE_EXAMPLES: &str = "\
 Examples:
@@ -103,7 +103,7 @@ pub(crate) fn install(file: Option<&Path>, notes: Notes) -> Result<(), Failure> 
     let text = text.map_err(|error| failure(format!("cannot be read: {}", reason(&error))))?;
     let wake_ns = wake_ns(&text).map_err(failure)?;
     // The first costs that a process installs remain; nothing else installs any here.
-    let _ = Costs::new(wake_ns).install();
+    let _ = WaitCosts::new(wake_ns).install();
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use crate::terminal::Notes;
 use std::io::{self, BufWriter, Write};
 use std::iter;
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, ExecutionReports};
-use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::{
     Action, Command, Events, Place, RejectReason, RemovalReason, State, SymbolId, apply,
 };
@@ -65,7 +65,7 @@ pub(crate) fn write(
         Err(error) => Err(error),
     };
     let state = state.map_err(|error| output.failure(error))?;
-    let found = state_hash(&state).hash;
+    let found = state_text_hash(&state).hash;
     match &source.again {
         _ if found == hash => Ok(()),
         Some(_) if source.feed.count().is_none() => Err(Failure::Recording {

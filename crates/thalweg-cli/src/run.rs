@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 #[cfg(unix)]
 use thalweg_exchange::durable::Files;
-use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::{Action, State, book};
 use thalweg_measure::load::Rate;
@@ -199,7 +199,7 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let how = (&progress, &*signals.stop);
     let outcome = through(options, &mut source, service, outputs.out.is_some(), how)?;
     machine.disturbance = outcome.disturbance.clone();
-    let (hash, was_idle) = (state_hash(&outcome.state).hash, source.was_idle);
+    let (hash, was_idle) = (state_text_hash(&outcome.state).hash, source.was_idle);
     let sent = outcome.sent;
     if let Some(planned) = source.state_hash
         && planned != hash

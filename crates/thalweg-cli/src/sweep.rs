@@ -9,7 +9,7 @@ use crate::terminal::{Interruption, Notes};
 use clap::Args;
 use serde::Serialize;
 use std::str::FromStr;
-use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::service::ServiceOptions;
 use thalweg_measure::load::{PER_S_MAX, Rate, RateError};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
@@ -177,7 +177,7 @@ impl Sweeping<'_> {
         if !feed.is_all(outcome.sent) {
             return Ok(None);
         }
-        let run = state_hash(&outcome.state).hash;
+        let run = state_text_hash(&outcome.state).hash;
         let planned = *self.planned.get_or_insert(run);
         if planned != run {
             return Err(Failure::Nondeterminism { planned, run });

@@ -10,7 +10,7 @@
 use std::error::Error;
 
 use thalweg::pipeline::Placement;
-use thalweg::wait::Strategy;
+use thalweg::wait::WaitStrategy;
 use thalweg_exchange::service::{Service, ServiceOptions};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, OrderId, Place, State, SymbolId, SymbolSpec, UserId,
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..ServiceOptions::default()
     };
     if is("spin") {
-        options.placement = Placement::threads(2).waiting(Strategy::Spin);
+        options.placement = Placement::threads(2).waiting(WaitStrategy::Spin);
     } else if !is("well") {
         options.placement = Placement::threads(1);
     }

@@ -1,5 +1,5 @@
 //! Reports over a whole state. The hash of all of it is
-//! [`state_hash`](crate::report::state_text::state_hash).
+//! [`state_text_hash`](crate::report::state_text::state_text_hash).
 
 pub mod state_text;
 

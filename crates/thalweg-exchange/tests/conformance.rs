@@ -227,7 +227,7 @@ fn ends_that_come_early_or_late_are_reported() {
 fn both_dialects_agree_where_the_stream_meets_no_quirk() {
     use thalweg_exchange::stream::Item;
     use thalweg_exchange::{
-        Command, Events, OrderType, Rules, apply, report::state_text::state_hash,
+        Command, Events, OrderType, Rules, apply, report::state_text::state_text_hash,
     };
 
     let text = own("exchange_20k.txt.gz");
@@ -260,5 +260,5 @@ fn both_dialects_agree_where_the_stream_meets_no_quirk() {
         assert_eq!(events[0], events[1], "line {line}");
     }
     assert!(commands > 22_000);
-    assert_eq!(state_hash(&states[0]), state_hash(&states[1]));
+    assert_eq!(state_text_hash(&states[0]), state_text_hash(&states[1]));
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use thalweg_exchange::report::state_text::{StateHash, state_hash};
+use thalweg_exchange::report::state_text::{StateHash, state_text_hash};
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, ResultCode,
     Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
@@ -71,7 +71,7 @@ fn state(rules: Rules) -> State {
 fn image(state: &State, code: ResultCode) -> (StateHash, String) {
     let is_of_risk = !code.name().starts_with("MATCHING");
     let risk = is_of_risk.then(|| format!("{:?}", state.risk));
-    (state_hash(state), risk.unwrap_or_default())
+    (state_text_hash(state), risk.unwrap_or_default())
 }
 
 /// The command is refused with this code under these rules, twice, and leaves everything as it was.
@@ -302,7 +302,7 @@ fn orders_where_scales_and_fees_are_extreme() {
         let mut events = Events::new();
         let add = Command::AddSymbols([symbol].into());
         assert_eq!(apply(&mut state, &add, &mut events), ResultCode::Success);
-        let before = state_hash(&state);
+        let before = state_text_hash(&state);
         for action in [Action::Ask, Action::Bid] {
             for (price, size) in [(1, 1), (2, 2), (i64::MAX, 1), (1, i64::MAX)] {
                 let order = place(1, symbol.id, 9, action, price, size);
@@ -318,7 +318,7 @@ fn orders_where_scales_and_fees_are_extreme() {
                 } else {
                     assert!(is_reason, "{terms}: {order:?}: {result}");
                 }
-                assert_eq!(state_hash(&state), before, "{terms}: {order:?}");
+                assert_eq!(state_text_hash(&state), before, "{terms}: {order:?}");
             }
         }
     }

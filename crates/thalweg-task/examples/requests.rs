@@ -176,8 +176,8 @@ async fn send_replies(
 
 /// The server's thread; returns how many requests were served at once, at most.
 fn serve(plan: &Plan, requests: Receiver<u64, Spsc>, replies: Sender<Reply, Spsc>) -> usize {
-    let core = LocalExecutor::new();
-    let (handle, outbox) = (core.handle(), Rc::new(Outbox::default()));
+    let executor = LocalExecutor::new();
+    let (handle, outbox) = (executor.handle(), Rc::new(Outbox::default()));
     let (filled, is_filled) = slot();
     let (room, has_room) = slot();
     let server = Rc::new(Server {
@@ -190,11 +190,13 @@ fn serve(plan: &Plan, requests: Receiver<u64, Spsc>, replies: Sender<Reply, Spsc
         outbox: Rc::clone(&outbox),
         filled,
     });
-    core.spawn(accept(server, requests, has_room, plan.tasks))
+    executor
+        .spawn(accept(server, requests, has_room, plan.tasks))
         .detach();
-    core.spawn(send_replies(Rc::clone(&outbox), replies, is_filled, room))
+    executor
+        .spawn(send_replies(Rc::clone(&outbox), replies, is_filled, room))
         .detach();
-    core.run();
+    executor.run();
     outbox.served_max.get()
 }
 

@@ -1,4 +1,4 @@
-//! A core as a future of another runtime.
+//! An executor as a future of another runtime.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,13 +9,13 @@ use thalweg::wait::Entry;
 
 use crate::local_executor::LocalExecutor;
 
-/// Rounds of a core in one poll of its future.
+/// Rounds of an executor in one poll of its future.
 const ROUNDS: usize = 8;
 
 /// The future of [`LocalExecutor::drive`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Drive<'c, S, Z> {
-    core: &'c LocalExecutor,
+    executor: &'c LocalExecutor,
     sleep: S,
     timer: Option<(Instant, Pin<Box<Z>>)>,
     /// Where it was listed last.
@@ -23,12 +23,12 @@ pub struct Drive<'c, S, Z> {
 }
 
 impl LocalExecutor {
-    /// Returns a future that runs the core within another runtime on this thread, such as tokio's
-    /// `LocalSet`; it is ready when no task is left. `sleep` returns that runtime's timer for a
-    /// time. Use one at a time: events wake only the future that was polled last.
+    /// Returns a future that runs the executor within another runtime on this thread, such as
+    /// tokio's `LocalSet`; it is ready when no task is left. `sleep` returns that runtime's timer
+    /// for a time. Use one at a time: events wake only the future that was polled last.
     ///
     /// With tokio, in a task of a `LocalSet` or under its `block_on`:
-    /// `core.drive(|at| tokio::time::sleep_until(at.into())).await`.
+    /// `executor.drive(|at| tokio::time::sleep_until(at.into())).await`.
     ///
     /// # Panics
     /// The future, as [`run`](Self::run), when it is polled.
@@ -38,7 +38,7 @@ impl LocalExecutor {
         Z: Future<Output = ()>,
     {
         Drive {
-            core: self,
+            executor: self,
             sleep,
             timer: None,
             entry: None,
@@ -57,11 +57,11 @@ where
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
-        this.core.assert_outside("drive");
-        let scheduler = this.core.scheduler();
+        this.executor.assert_outside("drive");
+        let scheduler = this.executor.scheduler();
         scheduler.unwatch();
         for _ in 0..ROUNDS {
-            if this.core.poll() {
+            if this.executor.poll() {
                 continue;
             }
             if scheduler.task_count() == 0 {
@@ -87,9 +87,9 @@ where
     S: FnMut(Instant) -> Z,
     Z: Future<Output = ()>,
 {
-    /// Has the runtime's timer run for the core's next one; returns whether its time has come.
+    /// Has the runtime's timer run for the executor's next one; returns whether its time has come.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> bool {
-        let Some(next) = self.core.scheduler().next_expiry() else {
+        let Some(next) = self.executor.scheduler().next_expiry() else {
             self.timer = None;
             return false;
         };
@@ -107,7 +107,7 @@ where
 
 impl<S, Z> Drop for Drive<'_, S, Z> {
     fn drop(&mut self) {
-        let scheduler = self.core.scheduler();
+        let scheduler = self.executor.scheduler();
         if self
             .entry
             .is_some_and(|entry| scheduler.is_watched_by(entry))
@@ -117,4 +117,4 @@ impl<S, Z> Drop for Drive<'_, S, Z> {
     }
 }
 
-shown!([S, Z] Drive<'_, S, Z>, "Drive", this, "core": this.core);
+shown!([S, Z] Drive<'_, S, Z>, "Drive", this, "executor": this.executor);

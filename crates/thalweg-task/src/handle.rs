@@ -1,4 +1,4 @@
-//! The operations of a thread on its core.
+//! The operations of a thread on its executor.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -17,7 +17,7 @@ const BATCH: usize = 64;
 /// A handle to a [`LocalExecutor`](crate::LocalExecutor), for its tasks and other code on its
 /// thread. It is `Clone` and `!Send`: other threads reach tasks by a ring
 /// ([`spawn_for_each`](Self::spawn_for_each)), by a slot of the family [`Shared`](crate::Shared),
-/// and by wakers. It does not keep the core alive.
+/// and by wakers. It does not keep the executor alive.
 #[derive(Clone)]
 pub struct Handle {
     scheduler: Rc<Scheduler>,
@@ -28,26 +28,27 @@ impl Handle {
         Self { scheduler }
     }
 
-    /// Spawns `future` as a task, which is polled when the core is polled. Neither `future` nor its
-    /// output need be `Send`. If the core was dropped, `future` is dropped, and the task is
+    /// Spawns `future` as a task, which is polled when the executor is polled. Neither `future` nor
+    /// its output need be `Send`. If the executor was dropped, `future` is dropped, and the task is
     /// cancelled.
     ///
-    /// It allocates nothing if a task of about that size has ended before, and has left the core's
-    /// list of ready tasks (one that is cancelled while it is in the list leaves it at its turn). A
-    /// future of more than 8,000 bytes, or aligned to more than 64, is allocated each time.
+    /// It allocates nothing if a task of about that size has ended before, and has left the
+    /// executor's list of ready tasks (one that is cancelled while it is in the list leaves it at
+    /// its turn). A future of more than 8,000 bytes, or aligned to more than 64, is allocated each
+    /// time.
     pub fn spawn<F: Future + 'static>(&self, future: F) -> Task<F::Output> {
         Task::spawn(&self.scheduler, future)
     }
 
     /// Cancels a task; see [`Task::cancel`]. Returns whether it had neither ended nor been
-    /// cancelled before, and `false` for a task of another core.
+    /// cancelled before, and `false` for a task of another executor.
     pub fn cancel(&self, id: TaskId) -> bool {
         self.scheduler
             .find(id)
             .is_some_and(|node| node.cancel(false))
     }
 
-    /// Returns the present status of a task: [`Status::Ended`] if it is another core's.
+    /// Returns the present status of a task: [`Status::Ended`] if it is another executor's.
     pub fn status(&self, id: TaskId) -> Status {
         self.scheduler.status(id)
     }
@@ -57,20 +58,20 @@ impl Handle {
         self.scheduler.task_count()
     }
 
-    /// Returns the present time, by the core's clock.
+    /// Returns the present time, by the executor's clock.
     pub fn now(&self) -> Instant {
         self.scheduler.time.now()
     }
 
     /// Returns a future that is ready when `time` has passed: never earlier, and later by up to
-    /// 16 µs and by the core's other work, which is up to a budget of polls and what other timers
-    /// wake at the same time.
+    /// 16 µs and by the executor's other work, which is up to a budget of polls and what other
+    /// timers wake at the same time.
     ///
     /// Costs a read of the clock, which [`sleep_until`](Self::sleep_until) does not, and a timer:
     /// some 15 ns with 10,000 others, and no allocation where as many have been under way before.
     ///
     /// # Panics
-    /// The future, if another executor polls it before its time, and after the core has gone.
+    /// The future, if another executor polls it before its time, and after the executor has gone.
     pub fn sleep(&self, time: Duration) -> Sleep {
         self.sleep_until(self.scheduler.after(time))
     }
@@ -119,29 +120,29 @@ impl Handle {
     /// [`recv_async`](Receiver::recv_async).
     ///
     /// If `each` panics, the message that it had is gone; and if it panics, or the task is
-    /// cancelled, by `each` too, or the core goes, no further message is handed over. Messages that
-    /// are in the channel then are dropped with the receiver, and counted as
+    /// cancelled, by `each` too, or the executor goes, no further message is handed over. Messages
+    /// that are in the channel then are dropped with the receiver, and counted as
     /// [`discarded`](thalweg::channel::Counters::discarded); senders get the error that no receiver
     /// is left.
     ///
     /// ```
     /// use thalweg_task::{LocalExecutor, Local, slot};
     ///
-    /// let core = LocalExecutor::new();
+    /// let executor = LocalExecutor::new();
     /// let (mut tx, rx) = thalweg::channel::spsc::<(usize, u64)>(64);
     /// let (mut to, mut tasks) = (Vec::new(), Vec::new());
     /// for _ in 0..3 {
     ///     let (slot_tx, mut slot_rx) = slot::<u64, Local>();
     ///     to.push(slot_tx);
-    ///     tasks.push(core.spawn(async move { slot_rx.recv().await }));
+    ///     tasks.push(executor.spawn(async move { slot_rx.recv().await }));
     /// }
-    /// let sum = core.handle().spawn_for_each(rx, move |(task, value)| {
+    /// let sum = executor.handle().spawn_for_each(rx, move |(task, value)| {
     ///     to[task].send(value).expect("one message a task");
     /// });
     /// let producer = std::thread::spawn(move || (0..3).for_each(|n| tx.send((n, 7)).unwrap()));
-    /// assert_eq!(core.block_on(sum), Ok(3));
+    /// assert_eq!(executor.block_on(sum), Ok(3));
     /// for task in tasks {
-    ///     assert_eq!(core.block_on(task), Ok(Ok(7)));
+    ///     assert_eq!(executor.block_on(task), Ok(Ok(7)));
     /// }
     /// producer.join().unwrap();
     /// ```

@@ -36,19 +36,19 @@ pub async fn join_any<T>(tasks: &mut Vec<Task<T>>) -> Option<Joined<T>> {
 /// ```
 /// use thalweg_task::{LocalExecutor, join_some, yield_now};
 ///
-/// let core = LocalExecutor::new();
+/// let executor = LocalExecutor::new();
 /// let mut tasks = Vec::new();
 /// for n in 0..3 {
-///     tasks.push(core.spawn(async move {
+///     tasks.push(executor.spawn(async move {
 ///         for _ in n..3 {
 ///             yield_now().await;
 ///         }
 ///         n
 ///     }));
 /// }
-/// let first: Vec<_> = core.block_on(join_some(&mut tasks, 2));
+/// let first: Vec<_> = executor.block_on(join_some(&mut tasks, 2));
 /// assert_eq!(first.into_iter().map(|(_, outcome)| outcome).collect::<Vec<_>>(), [Ok(1), Ok(2)]);
-/// assert_eq!(core.block_on(join_some(&mut tasks, 2)).len(), 1);
+/// assert_eq!(executor.block_on(join_some(&mut tasks, 2)).len(), 1);
 /// ```
 pub async fn join_some<T>(tasks: &mut Vec<Task<T>>, count: usize) -> Vec<Joined<T>> {
     let count = count.min(tasks.len());

@@ -10,31 +10,31 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use thalweg::wait::cores::{PinError, pin_current_thread};
-use thalweg::wait::{Mode, Pace, block};
+use thalweg::wait::{Pace, WaitMode, block};
 
 use crate::handle::Handle;
 use crate::node::{HubRef, Scheduler, Task};
 use crate::time::Time;
 
-/// Tasks that are polled before a core looks at other threads and at the time again.
+/// Tasks that are polled before an executor looks at other threads and at the time again.
 const BUDGET: usize = 128;
 
 /// The options of a [`LocalExecutor`].
 pub struct LocalExecutorBuilder {
-    mode: Mode,
+    mode: WaitMode,
     budget: usize,
     now: Box<dyn Fn() -> Instant>,
     cores: Vec<usize>,
 }
 
 impl LocalExecutorBuilder {
-    /// Sets how an idle core waits; default [`Mode::Balanced`].
-    pub fn mode(mut self, mode: Mode) -> Self {
+    /// Sets how an idle executor waits; default [`WaitMode::Balanced`].
+    pub fn mode(mut self, mode: WaitMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Sets the budget: the number of tasks that are polled before the core checks wake-ups by
+    /// Sets the budget: the number of tasks that are polled before the executor checks wake-ups by
     /// other threads, and the clock, again. The default is 128; 0 counts as 1.
     pub fn budget(mut self, tasks: usize) -> Self {
         self.budget = tasks.max(1);
@@ -49,13 +49,13 @@ impl LocalExecutorBuilder {
     }
 
     /// Pins the calling thread to these processors, from [`build`](Self::build) on; it stays pinned
-    /// when the core was dropped. With an empty list it is not pinned.
+    /// when the executor was dropped. With an empty list it is not pinned.
     pub fn pinned(mut self, cores: &[usize]) -> Self {
         self.cores = cores.to_vec();
         self
     }
 
-    /// Returns a core for the calling thread.
+    /// Returns an executor for the calling thread.
     ///
     /// # Errors
     /// [`PinError`] if the thread can't be kept on the processors that were named.
@@ -85,40 +85,41 @@ shown!(
 /// use std::time::Duration;
 /// use thalweg_task::{LocalExecutor, TaskError};
 ///
-/// let core = LocalExecutor::new();
-/// let handle = core.handle();
-/// let slow = core.spawn(async move { handle.sleep(Duration::from_secs(3600)).await });
+/// let executor = LocalExecutor::new();
+/// let handle = executor.handle();
+/// let slow = executor.spawn(async move { handle.sleep(Duration::from_secs(3600)).await });
 /// let slow = slow.deadline(Duration::from_millis(1));
-/// assert_eq!(core.block_on(slow), Err(TaskError::TimedOut));
+/// assert_eq!(executor.block_on(slow), Err(TaskError::TimedOut));
 /// ```
 pub struct LocalExecutor {
     scheduler: Rc<Scheduler>,
     pace: RefCell<Pace>,
     budget: usize,
-    /// Tasks polled since the core looked at the time.
+    /// Tasks polled since the executor looked at the time.
     since_time: Cell<usize>,
     is_polling: Cell<bool>,
 }
 
 impl LocalExecutor {
-    /// Returns a core for the calling thread, as [`builder`](Self::builder) makes it by default.
+    /// Returns an executor for the calling thread, as [`builder`](Self::builder) makes it by
+    /// default.
     pub fn new() -> Self {
         Self::builder()
             .build()
             .expect("only pinning fails, and no core is named")
     }
 
-    /// Returns a builder of a core with other options.
+    /// Returns a builder of an executor with other options.
     pub fn builder() -> LocalExecutorBuilder {
         LocalExecutorBuilder {
-            mode: Mode::default(),
+            mode: WaitMode::default(),
             budget: BUDGET,
             now: Box::new(Instant::now),
             cores: Vec::new(),
         }
     }
 
-    /// Returns a handle, by which tasks and the rest of this thread use the core.
+    /// Returns a handle, by which tasks and the rest of this thread use the executor.
     pub fn handle(&self) -> Handle {
         Handle::new(Rc::clone(&self.scheduler))
     }
@@ -130,15 +131,15 @@ impl LocalExecutor {
 
     /// Handles wake-ups by other threads and timers that are due, then polls the tasks that are
     /// ready, each once, up to the budget. It never waits. Returns whether a task was polled, is
-    /// ready now, or was ended by its deadline, so `while core.poll() {}` runs until the core is
-    /// idle.
+    /// ready now, or was ended by its deadline, so `while executor.poll() {}` runs until the
+    /// executor is idle.
     ///
     /// Reading the clock costs more than a few polls, so while tasks are ready it is read once per
     /// budget.
     ///
     /// # Panics
-    /// If it is called while the core is polled: in its tasks, and in functions that they call. In
-    /// a task that `send_now` resumed outside of a poll, it polls the other tasks.
+    /// If it is called while the executor is polled: in its tasks, and in functions that they call.
+    /// In a task that `send_now` resumed outside of a poll, it polls the other tasks.
     pub fn poll(&self) -> bool {
         let was_polling = self.is_polling.replace(true);
         assert!(!was_polling, "{}", within_task("poll"));
@@ -159,7 +160,7 @@ impl LocalExecutor {
         has_expired || ready > 0 || scheduler.ready() > 0
     }
 
-    /// Runs tasks until none is left. While none is ready, it waits as its [`Mode`] says.
+    /// Runs tasks until none is left. While none is ready, it waits as its [`WaitMode`] says.
     ///
     /// It does not return while a task waits for an event that never happens;
     /// [`Handle::task_count`] counts the remaining tasks, and a [`deadline`](Task::deadline) ends
@@ -177,8 +178,8 @@ impl LocalExecutor {
         }
     }
 
-    /// Runs the core, and `future` beside its tasks, until `future` is ready; other tasks stay as
-    /// they are then. `future` may borrow. It allocates once. It does not return while `future`
+    /// Runs the executor, and `future` beside its tasks, until `future` is ready; other tasks stay
+    /// as they are then. `future` may borrow. It allocates once. It does not return while `future`
     /// waits for an event that never happens.
     ///
     /// # Panics
@@ -236,7 +237,7 @@ fn within_task(what: &str) -> String {
     )
 }
 
-/// A core is being polled; not any more when this is dropped.
+/// An executor is being polled; not any more when this is dropped.
 struct Polling<'c>(&'c Cell<bool>);
 
 impl Drop for Polling<'_> {

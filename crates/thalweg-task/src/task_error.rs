@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
-    /// It was cancelled, or its core is gone.
+    /// It was cancelled, or its executor is gone.
     #[error("the task was cancelled")]
     Cancelled,
     /// It was not over at its deadline.

@@ -1,10 +1,10 @@
-//! The time of a core.
+//! The time of an executor.
 //!
-//! A core counts time from its beginning in ticks of 16,384 ns. A timer's tick is the first that
-//! does not begin before its time, and the present one is the last that has begun: so nothing is
-//! early, and nothing is late by more than a tick once the core looks. The core looks at its clock
-//! when no task is ready, and after each budget of polls: a read of the clock is 22 ns, a poll 7
-//! (on a two-core cloud machine, November 2026). The cost of a timer is in
+//! An executor counts time from its beginning in ticks of 16,384 ns. A timer's tick is the first
+//! that does not begin before its time, and the present one is the last that has begun: so nothing
+//! is early, and nothing is late by more than a tick once the executor looks. The executor looks at
+//! its clock when no task is ready, and after each budget of polls: a read of the clock is 22 ns, a
+//! poll 7 (on a two-core cloud machine, November 2026). The cost of a timer is in
 //! `docs/notes/results-tasks.md`.
 
 use std::cell::Cell;
@@ -21,7 +21,7 @@ fn nanoseconds(time: Duration) -> Option<u64> {
     whole.checked_add(u64::from(time.subsec_nanos()))
 }
 
-/// Where a core's time comes from, and where its count of ticks begins.
+/// Where an executor's time comes from, and where its count of ticks begins.
 pub(crate) struct Time {
     now: Box<dyn Fn() -> Instant>,
     begin: Instant,

@@ -21,7 +21,7 @@ impl Scheduler {
     pub(crate) fn expire_at(&self, at: Instant, expiry: Expiry) -> Timer {
         let tick = self.time.tick_after(at);
         let timer = self.wheel.borrow_mut().insert(tick, expiry);
-        // Another runtime that drives this core may have meant to sleep longer.
+        // Another runtime that drives this executor may have meant to sleep longer.
         self.notify_driver();
         timer
     }
@@ -70,7 +70,7 @@ impl Scheduler {
 /// The future of [`Handle::sleep`](crate::Handle::sleep). Dropped, it has no timer any more.
 ///
 /// # Panics
-/// If it is polled, by another executor, before its time and after its core is gone.
+/// If it is polled, by another executor, before its time and after its executor is gone.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Sleep {
     scheduler: Rc<Scheduler>,
@@ -98,12 +98,12 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // A core that is about to go still runs tasks, if another's destructor resumes them.
+        // An executor that is about to go still runs tasks, if another's destructor resumes them.
         if self.scheduler.time.is_over.get() {
             let is_over = self.scheduler.time.now() >= self.at;
             assert!(
                 is_over,
-                "the core of this sleep is gone, and with it its timers"
+                "the executor of this sleep is gone, and with it its timers"
             );
             return Poll::Ready(());
         }
@@ -161,44 +161,47 @@ mod tests {
     use crate::LocalExecutor;
 
     /// Timers that are left, after what there is to do has been done.
-    fn left(core: &LocalExecutor) -> usize {
-        while core.poll() {}
-        core.scheduler().wheel.borrow().len()
+    fn left(executor: &LocalExecutor) -> usize {
+        while executor.poll() {}
+        executor.scheduler().wheel.borrow().len()
     }
 
     #[test]
     fn nothing_leaves_a_timer_behind() {
-        let (core, hour) = (LocalExecutor::new(), Duration::from_secs(3600));
-        let handle = core.handle();
+        let (executor, hour) = (LocalExecutor::new(), Duration::from_secs(3600));
+        let handle = executor.handle();
         {
             let mut sleep = pin!(handle.sleep(hour));
             let mut context = Context::from_waker(Waker::noop());
             assert!(sleep.as_mut().poll(&mut context).is_pending());
             assert!(sleep.as_mut().poll(&mut context).is_pending());
-            assert_eq!(left(&core), 1);
+            assert_eq!(left(&executor), 1);
         }
-        assert_eq!(left(&core), 0, "a sleep was dropped");
-        let task = core.spawn(pending::<()>()).deadline(hour).deadline(hour);
-        assert_eq!(left(&core), 1, "a deadline was replaced");
+        assert_eq!(left(&executor), 0, "a sleep was dropped");
+        let task = executor
+            .spawn(pending::<()>())
+            .deadline(hour)
+            .deadline(hour);
+        assert_eq!(left(&executor), 1, "a deadline was replaced");
         task.cancel();
-        assert_eq!(left(&core), 0, "a task was cancelled");
+        assert_eq!(left(&executor), 0, "a task was cancelled");
         let _kept = task.deadline(hour);
-        core.spawn(async {}).deadline(hour).detach();
+        executor.spawn(async {}).deadline(hour).detach();
         assert_eq!(
-            left(&core),
+            left(&executor),
             0,
             "a task ended, or was over before it had a deadline"
         );
         let within = handle.clone();
-        let task = core.spawn(async move { within.timeout(hour, async { 1 }).await });
-        assert_eq!(left(&core), 0, "a future was ready in its time");
+        let task = executor.spawn(async move { within.timeout(hour, async { 1 }).await });
+        assert_eq!(left(&executor), 0, "a future was ready in its time");
         drop(task);
         let within = handle.clone();
-        let task = core.spawn(async move { within.timeout(hour, within.sleep(hour)).await });
-        assert_eq!(left(&core), 2);
+        let task = executor.spawn(async move { within.timeout(hour, within.sleep(hour)).await });
+        assert_eq!(left(&executor), 2);
         task.cancel();
-        assert_eq!(left(&core), 0, "a task was cancelled in a timeout");
-        let task = core.spawn(async move {
+        assert_eq!(left(&executor), 0, "a task was cancelled in a timeout");
+        let task = executor.spawn(async move {
             let mut sleep = pin!(handle.timeout(hour, handle.sleep(hour)));
             poll_fn(|context| {
                 assert!(sleep.as_mut().poll(context).is_ready(), "it has an hour");
@@ -206,7 +209,7 @@ mod tests {
             })
             .await;
         });
-        assert_eq!(left(&core), 0, "a task panicked");
+        assert_eq!(left(&executor), 0, "a task panicked");
         drop(task);
     }
 }

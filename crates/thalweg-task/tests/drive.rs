@@ -1,4 +1,4 @@
-//! A core as a future of another executor.
+//! An executor as a future of another executor.
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 #![cfg(not(loom))]
 
@@ -9,15 +9,18 @@ use std::task::{Context, Poll, Waker};
 
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
-use thalweg::wait::Mode;
+use thalweg::wait::WaitMode;
 use thalweg_task::{Local, LocalExecutor, slot};
 
-/// Drives `core` beside `other` till neither goes on; returns whether the drive is over.
-fn is_driven_to_the_end(core: LocalExecutor, other: impl Future<Output = ()> + 'static) -> bool {
+/// Drives `executor` beside `other` till neither goes on; returns whether the drive is over.
+fn is_driven_to_the_end(
+    executor: LocalExecutor,
+    other: impl Future<Output = ()> + 'static,
+) -> bool {
     let (mut pool, over) = (LocalPool::new(), Rc::new(Cell::new(false)));
     let flag = Rc::clone(&over);
     let drive = async move {
-        core.drive(|_| pending()).await;
+        executor.drive(|_| pending()).await;
         flag.set(true);
         pending::<()>().await;
     };
@@ -30,15 +33,15 @@ fn is_driven_to_the_end(core: LocalExecutor, other: impl Future<Output = ()> + '
 
 #[test]
 fn the_last_task_is_cancelled_by_others() {
-    let core = LocalExecutor::new();
-    let task = core.spawn(pending::<()>());
-    assert!(is_driven_to_the_end(core, async move {
+    let executor = LocalExecutor::new();
+    let task = executor.spawn(pending::<()>());
+    assert!(is_driven_to_the_end(executor, async move {
         assert!(task.cancel());
         pending::<()>().await;
     }));
-    let core = LocalExecutor::new();
-    let (task, handle) = (core.spawn(pending::<()>()), core.handle());
-    assert!(is_driven_to_the_end(core, async move {
+    let executor = LocalExecutor::new();
+    let (task, handle) = (executor.spawn(pending::<()>()), executor.handle());
+    assert!(is_driven_to_the_end(executor, async move {
         assert!(handle.cancel(task.id()));
         pending::<()>().await;
     }));
@@ -46,10 +49,10 @@ fn the_last_task_is_cancelled_by_others() {
 
 #[test]
 fn the_last_task_is_resumed_by_others_and_ends() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (tx, mut rx) = slot::<u32, Local>();
-    let task = core.spawn(async move { rx.recv().await });
-    assert!(is_driven_to_the_end(core, async move {
+    let task = executor.spawn(async move { rx.recv().await });
+    assert!(is_driven_to_the_end(executor, async move {
         assert_eq!(tx.send_now(1), Ok(true));
         assert!(task.is_finished());
         pending::<()>().await;
@@ -58,9 +61,9 @@ fn the_last_task_is_resumed_by_others_and_ends() {
 
 #[test]
 fn a_task_that_comes_while_it_waits_is_run() {
-    let core = LocalExecutor::new();
-    let (task, handle) = (core.spawn(pending::<()>()), core.handle());
-    assert!(is_driven_to_the_end(core, async move {
+    let executor = LocalExecutor::new();
+    let (task, handle) = (executor.spawn(pending::<()>()), executor.handle());
+    assert!(is_driven_to_the_end(executor, async move {
         assert_eq!(handle.spawn(async { 7 }).await, Ok(7));
         assert!(task.cancel());
         pending::<()>().await;
@@ -69,14 +72,14 @@ fn a_task_that_comes_while_it_waits_is_run() {
 
 #[test]
 fn a_drive_that_is_left_pending_takes_no_wake_up_from_a_run() {
-    let core = LocalExecutor::builder()
-        .mode(Mode::LowPower)
+    let executor = LocalExecutor::builder()
+        .mode(WaitMode::LowPower)
         .build()
         .unwrap();
     for _ in 0..100 {
         let (to, wakers) = std::sync::mpsc::channel::<Waker>();
         let mut polls = 0;
-        let task = core.spawn(poll_fn(move |context| {
+        let task = executor.spawn(poll_fn(move |context| {
             polls += 1;
             if polls == 2 {
                 return Poll::Ready(());
@@ -84,7 +87,7 @@ fn a_drive_that_is_left_pending_takes_no_wake_up_from_a_run() {
             to.send(context.waker().clone()).unwrap();
             Poll::Pending
         }));
-        let mut drive = Box::pin(core.drive(|_| pending()));
+        let mut drive = Box::pin(executor.drive(|_| pending()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(drive.as_mut().poll(&mut context).is_pending());
         let waker = wakers.recv().unwrap();
@@ -93,7 +96,7 @@ fn a_drive_that_is_left_pending_takes_no_wake_up_from_a_run() {
             (0..200).for_each(|_| std::thread::yield_now());
             waker.wake();
         });
-        core.run();
+        executor.run();
         assert!(task.is_finished());
         thread.join().unwrap();
         drop(drive);

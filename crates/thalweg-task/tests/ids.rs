@@ -20,7 +20,7 @@ fn an_id_of_another_core_names_nothing() {
     assert!(!mine.is_finished(), "the task in the same place goes on");
     assert!(second.handle().cancel(other.id()));
     assert_eq!(second.block_on(other), Err(TaskError::Cancelled));
-    // Nor does one of a core that is gone.
+    // Nor does one of an executor that is gone.
     let id = mine.id();
     drop(first);
     let later = LocalExecutor::new();
@@ -31,16 +31,19 @@ fn an_id_of_another_core_names_nothing() {
 
 #[test]
 fn tasks_of_several_cores_are_joined_by_their_ids() {
-    let cores = [
+    let executors = [
         LocalExecutor::new(),
         LocalExecutor::new(),
         LocalExecutor::new(),
     ];
-    let mut tasks: Vec<_> = cores.iter().map(|core| core.spawn(async {})).collect();
+    let mut tasks: Vec<_> = executors
+        .iter()
+        .map(|executor| executor.spawn(async {}))
+        .collect();
     let spawned: HashSet<TaskId> = tasks.iter().map(|task| task.id()).collect();
-    cores.iter().for_each(LocalExecutor::run);
+    executors.iter().for_each(LocalExecutor::run);
     let mut joined = HashSet::new();
-    while let Some((id, outcome)) = cores[0].block_on(join_any(&mut tasks)) {
+    while let Some((id, outcome)) = executors[0].block_on(join_any(&mut tasks)) {
         assert_eq!(outcome, Ok(()));
         joined.insert(id);
     }
@@ -49,14 +52,14 @@ fn tasks_of_several_cores_are_joined_by_their_ids() {
 
 #[test]
 fn an_id_shows_its_core_its_place_and_its_generation() {
-    let core = LocalExecutor::new();
-    let [first, second] = [(); 2].map(|()| core.spawn(async {}));
+    let executor = LocalExecutor::new();
+    let [first, second] = [(); 2].map(|()| executor.spawn(async {}));
     let core_number = |id: TaskId| id.to_string().split('.').next().unwrap().to_owned();
     let number = core_number(first.id());
     assert_eq!(first.id().to_string(), format!("{number}.0.0"));
     assert_eq!(second.id().to_string(), format!("{number}.1.0"));
-    core.run();
-    let again = core.spawn(async {});
+    executor.run();
+    let again = executor.spawn(async {});
     assert_eq!(again.id().to_string(), format!("{number}.1.1"));
     let other = LocalExecutor::new().spawn(async {});
     assert_ne!(core_number(other.id()), number);

@@ -13,21 +13,21 @@ use futures::FutureExt;
 use thalweg_task::{Local, LocalExecutor, SlotSender, Task, join_any, join_some, slot};
 
 /// Tasks that wait for a number each.
-fn waiting(core: &LocalExecutor) -> (Vec<SlotSender<u32, Local>>, Vec<Task<u32>>) {
+fn waiting(executor: &LocalExecutor) -> (Vec<SlotSender<u32, Local>>, Vec<Task<u32>>) {
     let spawn = |_| {
         let (tx, mut rx) = slot::<u32, Local>();
-        (tx, core.spawn(async move { rx.recv().await.unwrap() }))
+        (tx, executor.spawn(async move { rx.recv().await.unwrap() }))
     };
     let both = (0..5).map(spawn).unzip();
-    while core.poll() {}
+    while executor.poll() {}
     both
 }
 
 #[test]
 fn a_join_that_is_dropped_has_taken_nothing() {
-    let core = LocalExecutor::new();
-    let (senders, mut tasks) = waiting(&core);
-    core.block_on(async {
+    let executor = LocalExecutor::new();
+    let (senders, mut tasks) = waiting(&executor);
+    executor.block_on(async {
         for count in 1..=6 {
             assert!(join_some(&mut tasks, count).now_or_never().is_none());
         }
@@ -74,9 +74,9 @@ impl Drop for Last {
 
 #[test]
 fn a_task_that_ends_while_it_is_joined_is_ready_or_wakes() {
-    let core = LocalExecutor::new();
-    let mut task = core.spawn(pending::<()>());
-    let (handle, id) = (core.handle(), task.id());
+    let executor = LocalExecutor::new();
+    let mut task = executor.spawn(pending::<()>());
+    let (handle, id) = (executor.handle(), task.id());
     let waker = Waker::from(Arc::new(Last::default()));
     let mut poll = |waker: &Waker| {
         let polled = Pin::new(&mut task).poll(&mut Context::from_waker(waker));

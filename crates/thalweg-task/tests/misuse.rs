@@ -18,58 +18,60 @@ fn refused<T>(what: &str) -> Result<T, TaskError> {
     Err(TaskError::Panicked(text + ": `.await` instead"))
 }
 
-/// A core, and what its tasks reach it by.
+/// An executor, and what its tasks reach it by.
 fn shared() -> (Rc<LocalExecutor>, Weak<LocalExecutor>) {
-    let core = Rc::new(LocalExecutor::new());
-    let within = Rc::downgrade(&core);
-    (core, within)
+    let executor = Rc::new(LocalExecutor::new());
+    let within = Rc::downgrade(&executor);
+    (executor, within)
 }
 
-/// A task that waits, then does something with its core; and the other end of its slot.
-fn waiting<T: 'static, F>(core: &Rc<LocalExecutor>, then: F) -> (SlotSender<(), Local>, Task<T>)
+/// A task that waits, then does something with its executor; and the other end of its slot.
+fn waiting<T: 'static, F>(executor: &Rc<LocalExecutor>, then: F) -> (SlotSender<(), Local>, Task<T>)
 where
     F: AsyncFnOnce(Rc<LocalExecutor>) -> T + 'static,
 {
     let (tx, mut rx) = slot::<(), Local>();
-    let within = Rc::downgrade(core);
-    let task = core.spawn(async move {
+    let within = Rc::downgrade(executor);
+    let task = executor.spawn(async move {
         rx.recv().await.unwrap();
         then(within.upgrade().unwrap()).await
     });
-    while core.poll() {}
+    while executor.poll() {}
     (tx, task)
 }
 
 #[test]
 fn a_task_that_was_resumed_does_not_wait_for_itself() {
-    let (core, _) = shared();
-    let (tx, runs) = waiting(&core, async |core| core.run());
+    let (executor, _) = shared();
+    let (tx, runs) = waiting(&executor, async |executor| executor.run());
     assert_eq!(tx.send_now(()), Ok(true));
-    assert_eq!(core.block_on(runs), refused("run"));
-    let (tx, blocks) = waiting(&core, async |core| core.block_on(ready(1)));
+    assert_eq!(executor.block_on(runs), refused("run"));
+    let (tx, blocks) = waiting(&executor, async |executor| executor.block_on(ready(1)));
     assert_eq!(tx.send_now(()), Ok(true));
-    assert_eq!(core.block_on(blocks), refused("block_on"));
-    let (tx, drives) = waiting(&core, async |core| core.drive(|_| pending()).await);
+    assert_eq!(executor.block_on(blocks), refused("block_on"));
+    let (tx, drives) = waiting(&executor, async |executor| {
+        executor.drive(|_| pending()).await
+    });
     assert_eq!(tx.send_now(()), Ok(true));
-    assert_eq!(core.block_on(drives), refused("drive"));
+    assert_eq!(executor.block_on(drives), refused("drive"));
     // Nothing is left of it: outside of tasks all of them work.
-    core.run();
-    assert_eq!(core.block_on(ready(1)), 1);
+    executor.run();
+    assert_eq!(executor.block_on(ready(1)), 1);
 }
 
 #[test]
 fn a_fiber_that_was_resumed_does_not_wait_for_itself() {
-    let (core, within) = shared();
+    let (executor, within) = shared();
     let stacks = StackPool::new(StackOptions::default()).unwrap();
     let (tx, mut rx) = slot::<(), Local>();
     let fiber = stacks.fiber(move |ctx| {
         rx.recv_fiber(ctx).unwrap();
         within.upgrade().unwrap().run();
     });
-    let task = core.spawn(fiber.unwrap());
-    while core.poll() {}
+    let task = executor.spawn(fiber.unwrap());
+    while executor.poll() {}
     assert_eq!(tx.send_now(()), Ok(true));
-    assert_eq!(core.block_on(task), refused("run"));
+    assert_eq!(executor.block_on(task), refused("run"));
 }
 
 #[test]
@@ -80,20 +82,20 @@ fn a_task_that_is_polled_does_not_wait_for_itself() {
     where
         F: Future<Output = T>,
     {
-        let (core, within) = shared();
-        let task = core.spawn(async move { call(within.upgrade().unwrap()).await });
-        core.block_on(task)
+        let (executor, within) = shared();
+        let task = executor.spawn(async move { call(within.upgrade().unwrap()).await });
+        executor.block_on(task)
     }
-    assert_eq!(outcome(async |core| core.poll()), refused("poll"));
-    assert_eq!(outcome(async |core| core.run()), refused("run"));
-    let drives = async |core: Rc<LocalExecutor>| core.drive(|_| pending()).await;
+    assert_eq!(outcome(async |executor| executor.poll()), refused("poll"));
+    assert_eq!(outcome(async |executor| executor.run()), refused("run"));
+    let drives = async |executor: Rc<LocalExecutor>| executor.drive(|_| pending()).await;
     assert_eq!(outcome(drives), refused("drive"));
     // Where the future is ready at once, nothing would have to wait, but it is refused as well.
-    let blocks = async |core: Rc<LocalExecutor>| core.block_on(ready(1));
+    let blocks = async |executor: Rc<LocalExecutor>| executor.block_on(ready(1));
     assert_eq!(outcome(blocks), refused("block_on"));
 }
 
-/// Runs the core when it is dropped.
+/// Runs the executor when it is dropped.
 struct Runs(Weak<LocalExecutor>);
 
 impl Drop for Runs {
@@ -104,23 +106,23 @@ impl Drop for Runs {
 
 #[test]
 fn a_destructor_does_not_wait_for_its_task() {
-    let (core, within) = shared();
+    let (executor, within) = shared();
     let runs = Runs(within);
-    let task = core.spawn(async move {
+    let task = executor.spawn(async move {
         let _runs = runs;
         pending::<()>().await;
     });
-    while core.poll() {}
+    while executor.poll() {}
     assert!(task.cancel());
-    assert_eq!(core.block_on(task), refused("run"));
+    assert_eq!(executor.block_on(task), refused("run"));
 }
 
 #[test]
 fn a_task_may_run_another_core() {
-    let (core, ran) = (Rc::new(LocalExecutor::new()), Rc::new(Cell::new(0)));
+    let (executor, ran) = (Rc::new(LocalExecutor::new()), Rc::new(Cell::new(0)));
     let (tx, task) = {
         let ran = Rc::clone(&ran);
-        waiting(&core, async move |_| {
+        waiting(&executor, async move |_| {
             let other = LocalExecutor::new();
             let within = Rc::clone(&ran);
             other.spawn(async move { within.set(1) }).detach();
@@ -129,16 +131,16 @@ fn a_task_may_run_another_core() {
         })
     };
     assert_eq!(tx.send_now(()), Ok(true));
-    assert_eq!(core.block_on(task), Ok(2));
+    assert_eq!(executor.block_on(task), Ok(2));
 }
 
 #[test]
 fn a_task_does_not_await_itself() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (tx, mut rx) = slot::<Task<()>, Local>();
     let text = Rc::new(RefCell::new(String::new()));
     let message = Rc::clone(&text);
-    let task = core.spawn(async move {
+    let task = executor.spawn(async move {
         let mut own = rx.recv().await.unwrap();
         let mut poll = |context: &mut Context<'_>| {
             let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut own).poll(context)));
@@ -148,24 +150,24 @@ fn a_task_does_not_await_itself() {
         *message.borrow_mut() = *payload.unwrap().downcast::<String>().unwrap();
     });
     let id = task.id();
-    while core.poll() {}
+    while executor.poll() {}
     assert_eq!(tx.send_now(task).ok(), Some(true));
     assert_eq!(*text.borrow(), format!("task {id} awaits itself"));
-    assert_eq!(core.handle().status(id), Status::Ended);
+    assert_eq!(executor.handle().status(id), Status::Ended);
     // Nothing is left to run, with the panic caught or not.
     let (tx, mut rx) = slot::<Task<()>, Local>();
-    let task = core.spawn(async move { rx.recv().await.unwrap().await.unwrap() });
-    while core.poll() {}
+    let task = executor.spawn(async move { rx.recv().await.unwrap().await.unwrap() });
+    while executor.poll() {}
     assert_eq!(tx.send_now(task).ok(), Some(true));
-    core.run();
+    executor.run();
 }
 
 #[test]
 fn a_task_gives_its_output_once() {
-    let core = LocalExecutor::new();
-    let mut task = core.spawn(async { 7 });
-    assert_eq!(core.block_on(&mut task), Ok(7));
-    let payload = catch_unwind(AssertUnwindSafe(|| core.block_on(&mut task))).unwrap_err();
+    let executor = LocalExecutor::new();
+    let mut task = executor.spawn(async { 7 });
+    assert_eq!(executor.block_on(&mut task), Ok(7));
+    let payload = catch_unwind(AssertUnwindSafe(|| executor.block_on(&mut task))).unwrap_err();
     let text = format!("task {} was polled after it gave its output", task.id());
     assert_eq!(*payload.downcast::<String>().unwrap(), text);
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 use thalweg::channel::{Builder, ClaimError, ManySenders, Overflow, Receiver, Sender, Shape};
-use thalweg::wait::Mode;
+use thalweg::wait::WaitMode;
 use thalweg_testkit::counting::calls;
 
 const SOON: Duration = Duration::from_micros(50);
@@ -102,7 +102,7 @@ fn no_form_allocates_under_any_policy() {
         Overflow::DropNewest,
         Overflow::DropOldest,
     ] {
-        for &mode in Mode::ALL {
+        for &mode in WaitMode::ALL {
             let options = || Builder::new(ROOM).overflow(overflow).mode(mode);
             check("spsc", options().spsc().unwrap());
             check("mpsc", options().mpsc().unwrap());
@@ -176,7 +176,7 @@ fn waiting_threads_do_not_allocate() {
         check_threads("mpmc", || options().mpmc().unwrap());
     }
     check_threads("mpmc, power", || {
-        Builder::new(1).mode(Mode::LowPower).mpmc().unwrap()
+        Builder::new(1).mode(WaitMode::LowPower).mpmc().unwrap()
     });
 }
 

@@ -6,7 +6,7 @@ use crate::report::facts::{Check, Count};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thalweg_exchange::book::{Book, RestingOrder};
-use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, Events, OrderId, OrderType, Place, ResultCode,
     Rules, State, SymbolId, SymbolSpec, UserId, apply,
@@ -283,7 +283,7 @@ impl Replay {
 
     /// Returns the commands that were given, and the state they led to.
     pub(crate) fn finish(self, mut check: Check) -> RealFlow {
-        let hash = state_hash(&self.state).hash;
+        let hash = state_text_hash(&self.state).hash;
         let skipped = self.skipped.iter();
         check
             .counts
@@ -530,7 +530,7 @@ mod tests {
         for command in &commands {
             apply(&mut state, command, &mut events);
         }
-        assert_eq!(state_hash(&state).hash, hash);
+        assert_eq!(state_text_hash(&state).hash, hash);
         assert_eq!(commands.len(), 6);
     }
 }

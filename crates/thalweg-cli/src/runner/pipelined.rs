@@ -356,7 +356,7 @@ mod tests {
     use super::*;
     use crate::flow;
     use thalweg::pipeline::Placement;
-    use thalweg_exchange::report::state_text::state_hash;
+    use thalweg_exchange::report::state_text::state_text_hash;
     use thalweg_exchange::{Events, State, apply};
 
     /// Checks that the means of a report agree within 1 %.
@@ -403,7 +403,11 @@ mod tests {
                 let is_late = second == "send.waited" && times.count() == 5_000;
                 assert_eq!(is_late, rate != Rate::MAX, "{second}");
                 assert_eq!(outcome.sent, 5_000);
-                assert_eq!(state_hash(&outcome.state), state_hash(&state), "{name}");
+                assert_eq!(
+                    state_text_hash(&outcome.state),
+                    state_text_hash(&state),
+                    "{name}"
+                );
                 assert_eq!((outcome.results, outcome.trades), expected, "{name}");
                 let latency = outcome.latency;
                 assert_eq!(latency.end_to_end.summary.count, 5_000, "{name}");

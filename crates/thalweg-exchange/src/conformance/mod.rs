@@ -18,7 +18,7 @@ pub use self::service_engine::ServiceEngine;
 use crate::command::Command;
 use crate::engine::state::{State, apply};
 use crate::event::{Event, Events};
-use crate::report::state_text::{state_hash, write_state};
+use crate::report::state_text::{state_text_hash, write_state};
 use crate::report::{currency_totals, open_interest};
 use crate::result_code::ResultCode;
 use crate::stream::{Item, Recording, StreamError};
@@ -263,7 +263,7 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
         let got = if text.starts_with("K,") {
             self.drain(line, &text)?;
             self.summary.checkpoints += 1;
-            let state = state_hash(self.engine.settled());
+            let state = state_text_hash(self.engine.settled());
             Some(format!(
                 "K,{},{},{:016x}",
                 self.command.0, state.lines, state.hash

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use thalweg::wait::{EventCount, Mode, Pace, block};
+use thalweg::wait::{EventCount, Pace, WaitMode, block};
 use thalweg_journal::{Error as JournalError, Lsn, Shared, Storage};
 use thalweg_measure::clock::Clock;
 
@@ -103,7 +103,7 @@ impl Gate {
 
 /// How the owner waits.
 pub(super) fn pace() -> Pace {
-    Pace::new(Mode::Balanced)
+    Pace::new(WaitMode::Balanced)
 }
 
 /// The result of an attempt to commit.

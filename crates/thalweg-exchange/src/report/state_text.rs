@@ -279,7 +279,7 @@ const fn side_letter(action: Action) -> char {
 
 /// Returns the hash of the canonical text of `state`. Cost: formats all of it.
 #[must_use]
-pub fn state_hash(state: &State) -> StateHash {
+pub fn state_text_hash(state: &State) -> StateHash {
     let mut hasher = Hasher {
         lines: 0,
         hash: 0xcbf2_9ce4_8422_2325,
@@ -316,7 +316,7 @@ mod tests {
     fn an_empty_state_and_one_user_hash_as_recorded() {
         let mut state = State::default();
         assert_eq!(
-            state_hash(&state),
+            state_text_hash(&state),
             StateHash {
                 lines: 0,
                 hash: 0xcbf2_9ce4_8422_2325
@@ -328,7 +328,7 @@ mod tests {
             &mut Events::new(),
         );
         assert_eq!(
-            state_hash(&state),
+            state_text_hash(&state),
             StateHash {
                 lines: 1,
                 hash: 0xe9a8_9e87_e67c_0ecf

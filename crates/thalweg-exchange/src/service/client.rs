@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thalweg::channel::{OneshotSender, TrySendError, mpsc, oneshot};
-use thalweg::wait::{Mode, Pace};
+use thalweg::wait::{Pace, WaitMode};
 
 use super::query::{Answered, Query};
 use super::reply::{ClientError, FailureCell, Pending, Reply, ended};
@@ -30,13 +30,13 @@ pub(super) enum Request {
 pub struct Client {
     sender: mpsc::Sender<Request>,
     failure: FailureCell,
-    mode: Mode,
+    mode: WaitMode,
     /// How calls wait, which learns from one to the next.
     pace: Pace,
 }
 
 impl Client {
-    pub(super) fn new(sender: mpsc::Sender<Request>, failure: FailureCell, mode: Mode) -> Self {
+    pub(super) fn new(sender: mpsc::Sender<Request>, failure: FailureCell, mode: WaitMode) -> Self {
         Self {
             sender,
             failure,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use thalweg::channel::{OneshotReceiver, RecvTimeoutError};
 use thalweg::pipeline::Failure;
-use thalweg::wait::{Mode, Pace};
+use thalweg::wait::{Pace, WaitMode};
 use thiserror::Error;
 
 use super::Outcome;
@@ -97,14 +97,14 @@ pub(super) fn ended(failure: &FailureCell) -> ClientError {
 pub struct Pending<T> {
     receiver: OneshotReceiver<T>,
     failure: FailureCell,
-    mode: Mode,
+    mode: WaitMode,
 }
 
 impl<T> Pending<T> {
     pub(super) const fn new(
         receiver: OneshotReceiver<T>,
         failure: FailureCell,
-        mode: Mode,
+        mode: WaitMode,
     ) -> Self {
         Self {
             receiver,

@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 
 use thalweg::channel::{self, OneshotSender, TryRecvError, mpsc};
 use thalweg::pipeline::{Failure, Placement, Stopped};
-use thalweg::wait::Mode;
+use thalweg::wait::WaitMode;
 use thiserror::Error;
 
 use super::client::{Client, Request};
@@ -46,7 +46,7 @@ pub struct SharedOptions {
     /// room, or get [`ClientError::Full`](super::ClientError::Full); 1 to 2³⁰.
     pub queue: usize,
     /// How the driver waits for requests, and clients for room in the queue and for replies.
-    pub mode: Mode,
+    pub mode: WaitMode,
 }
 
 impl Default for SharedOptions {
@@ -55,7 +55,7 @@ impl Default for SharedOptions {
         Self {
             service: ServiceOptions::placed(Placement::inline()),
             queue: 1024,
-            mode: Mode::Balanced,
+            mode: WaitMode::Balanced,
         }
     }
 }

@@ -9,7 +9,7 @@ use thalweg_exchange::book::{Level, RestingOrder};
 use thalweg_exchange::codec::{command_bytes, decode_command, encode_command};
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::report::currency_totals;
-use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::service::{Outcome, Service, ServiceOptions};
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderType, RemovalReason, ResultCode, Rules, State, SymbolId,
@@ -54,7 +54,7 @@ pub(crate) fn check(bytes: &[u8], has_fault: bool) {
         "{} did something else",
         if is_served { "the service" } else { "the copy" }
     );
-    assert_eq!(state_hash(&state), state_hash(&world.state));
+    assert_eq!(state_text_hash(&state), state_text_hash(&world.state));
 }
 
 /// The reference makes or loses money by this command.

@@ -15,7 +15,7 @@ mod trading;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::report::{currency_totals, open_interest};
 use thalweg_exchange::risk::UserStatus;
 use thalweg_exchange::{
@@ -192,7 +192,7 @@ proptest! {
             prop_assert_eq!(results[0], results[1], "{:?}", command);
             prop_assert_eq!(&events[0], &events[1], "{:?}", command);
         }
-        prop_assert_eq!(state_hash(&states[0]), state_hash(&states[1]));
+        prop_assert_eq!(state_text_hash(&states[0]), state_text_hash(&states[1]));
         money_is_conserved(&states[0])?;
     }
 

@@ -147,7 +147,7 @@ fn every_client_gets_the_replies_to_its_own_commands_in_order_and_once() {
             trades += published.len();
         }
         assert!(trades > 100);
-        let hash = thalweg_exchange::report::state_text::state_hash;
+        let hash = thalweg_exchange::report::state_text::state_text_hash;
         assert_eq!(hash(&state), hash(&finished.state));
     }
 }

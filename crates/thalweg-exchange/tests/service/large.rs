@@ -2,7 +2,7 @@
 //! ahead, and nothing else is different.
 
 use thalweg::pipeline::Placement;
-use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Events, OrderId, Place, Rules, State, SymbolId,
@@ -124,7 +124,7 @@ fn in_batches(commands: &[Command]) -> Record {
             },
         );
     }
-    record.state = format!("{:?}", state_hash(&state));
+    record.state = format!("{:?}", state_text_hash(&state));
     record
 }
 

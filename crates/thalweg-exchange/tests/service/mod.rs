@@ -23,7 +23,7 @@ use flate2::bufread::GzDecoder;
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
-use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::service::{Service, ServiceOptions};
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
@@ -64,7 +64,7 @@ fn serial(rules: Rules, commands: &[Command]) -> Record {
         record.results.push(result);
         record.events.extend_from_slice(&events);
     }
-    record.state = format!("{:?}", state_hash(&state));
+    record.state = format!("{:?}", state_text_hash(&state));
     record
 }
 
@@ -104,7 +104,7 @@ fn served_as(rules: Rules, commands: &[Command], options: ServiceOptions, batch:
     }
     let finished = service.join().expect("no failure");
     let mut record = std::mem::take(&mut *record.lock().expect("no panic"));
-    record.state = format!("{:?}", state_hash(&finished.state));
+    record.state = format!("{:?}", state_text_hash(&finished.state));
     record
 }
 

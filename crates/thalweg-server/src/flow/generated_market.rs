@@ -223,7 +223,7 @@ pub fn funded_users(users: &[UserId], symbols: &[SymbolSpec]) -> Command {
 mod tests {
     use std::collections::BTreeSet;
 
-    use thalweg_exchange::report::state_text::state_hash;
+    use thalweg_exchange::report::state_text::state_text_hash;
     use thalweg_exchange::{Event, Events, ResultCode, apply};
 
     use thalweg_exchange::SymbolId;
@@ -301,7 +301,7 @@ mod tests {
                 apply(state, &Command::Place(place), &mut Events::new());
             }
         });
-        state_hash(&state).hash
+        state_text_hash(&state).hash
     }
 
     #[test]
@@ -310,6 +310,10 @@ mod tests {
         assert_ne!(with_user(1), with_user(2));
         let (market, mut state) = (market(1), State::default());
         run(&market, &mut state, 0..20_000, |_, _| {});
-        assert_ne!(with_user(1), state_hash(&state).hash, "the user has traded");
+        assert_ne!(
+            with_user(1),
+            state_text_hash(&state).hash,
+            "the user has traded"
+        );
     }
 }

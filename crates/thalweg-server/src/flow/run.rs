@@ -195,7 +195,7 @@ impl FlowRun {
 #[cfg(test)]
 mod tests {
     use thalweg_exchange::durable::SimDisk;
-    use thalweg_exchange::report::state_text::state_hash;
+    use thalweg_exchange::report::state_text::state_text_hash;
     use thalweg_exchange::{
         AccountSpec, Action, CurrencyId, OrderId, OrderType, Place, SymbolId, SymbolSpec, UserId,
     };
@@ -356,7 +356,7 @@ mod tests {
             let mut driver = driver(&SimDisk::new());
             let mut flow = open(&driver, true, 1).expect("it is new");
             run(&mut flow, &mut driver, 200);
-            state_hash(driver.exchange().state()).hash
+            state_text_hash(driver.exchange().state()).hash
         };
         let disk = SimDisk::new();
         for part in [1, 3, 96, 100] {
@@ -364,7 +364,7 @@ mod tests {
             let mut flow = open(&driver, true, 1).expect("it is the same");
             assert_eq!(run(&mut flow, &mut driver, part), part);
             if part == 100 {
-                assert_eq!(state_hash(driver.exchange().state()).hash, whole);
+                assert_eq!(state_text_hash(driver.exchange().state()).hash, whole);
             }
             driver.close().expect("the disk is fine");
         }

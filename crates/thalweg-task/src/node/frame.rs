@@ -47,7 +47,7 @@ pub(super) struct Of<F>(PhantomData<F>);
 
 impl<F: Future> Of<F> {
     pub(super) const BODY: Body = Self::body(Place::of::<Frame<F>>());
-    /// Where the core is gone, and its pool takes nothing back.
+    /// Where the executor is gone, and its pool takes nothing back.
     pub(super) const LATE: Body = Self::body(Place::Own(Layout::new::<Frame<F>>()));
 
     const fn body(place: Place) -> Body {

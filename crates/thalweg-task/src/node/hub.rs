@@ -1,4 +1,5 @@
-//! Where a core's thread and all others meet: a stack of nodes that were woken, or left, elsewhere.
+//! Where an executor's thread and all others meet: a stack of nodes that were woken, or left,
+//! elsewhere.
 
 use std::alloc::{Layout, dealloc};
 use std::num::NonZeroU32;
@@ -10,19 +11,19 @@ use thalweg::wait::EventCount;
 use super::Header;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell, order};
 
-/// Returns the head of the stack of a core that is gone.
+/// Returns the head of the stack of an executor that is gone.
 fn closed() -> *mut Header {
     ptr::without_provenance_mut(1)
 }
 
-/// The part of a core that other threads reach. Rules 4 to 7 of [`super`].
+/// The part of an executor that other threads reach. Rules 4 to 7 of [`super`].
 pub(crate) struct Hub {
     head: AtomicPtr<Header>,
-    /// The core, roots, and once the core is gone each frame that is not.
+    /// The executor, roots, and once the executor is gone each frame that is not.
     holders: AtomicUsize,
     pub(crate) event_count: EventCount,
-    /// The number that distinguishes the core from others of the process.
-    pub(super) core: NonZeroU32,
+    /// The number that distinguishes the executor from others of the process.
+    pub(super) executor: NonZeroU32,
     /// The memory of frames, of which only the owner asks for more.
     chunks: UnsafeCell<Vec<Chunk>>,
 }
@@ -66,7 +67,7 @@ impl HubRef {
             head: AtomicPtr::new(ptr::null_mut()),
             holders: AtomicUsize::new(1),
             event_count: EventCount::new(),
-            core: number(),
+            executor: number(),
             chunks: UnsafeCell::new(Vec::new()),
         });
         Self(NonNull::from(Box::leak(hub)))
@@ -102,7 +103,7 @@ impl Drop for HubRef {
     }
 }
 
-/// Returns the number of another core.
+/// Returns the number of another executor.
 fn number() -> NonZeroU32 {
     // It is an atomic of `std`, as it outlives what loom runs.
     static LAST: AtomicU32 = AtomicU32::new(0);
@@ -112,7 +113,7 @@ fn number() -> NonZeroU32 {
 /// From 1 to the greatest, then from 1 again.
 fn next(last: &AtomicU32) -> NonZeroU32 {
     loop {
-        // ORDERING: Relaxed: a counter; each core gets another number.
+        // ORDERING: Relaxed: a counter; each executor gets another number.
         let last = last.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         if let Some(number) = NonZeroU32::new(last.wrapping_add(1)) {
             return number;
@@ -134,7 +135,7 @@ unsafe fn leave(hub: NonNull<Hub>) {
     }
 }
 
-/// The end of a frame whose core is gone.
+/// The end of a frame whose executor is gone.
 ///
 /// # Safety
 /// The frame must not be used any more, nor its header, which has been dropped; its memory is a
@@ -144,12 +145,12 @@ pub(super) unsafe fn leave_orphan(hub: NonNull<Hub>, frame: NonNull<u8>, own: Op
         // SAFETY: as the caller says.
         unsafe { dealloc(frame.as_ptr(), layout) };
     }
-    // SAFETY: rule 6: the core granted a share for each frame that it left behind.
+    // SAFETY: rule 6: the executor granted a share for each frame that it left behind.
     unsafe { leave(hub) };
 }
 
 impl Hub {
-    /// Puts a node onto the stack, unless the core is gone.
+    /// Puts a node onto the stack, unless the executor is gone.
     ///
     /// # Safety
     /// Rule 5: the node is marked as pushed by the caller, or it has no references left and the
@@ -181,8 +182,8 @@ impl Hub {
         }
     }
 
-    /// Notifies the core's thread that there is something for it. A drive that was left pending may
-    /// be listed as well as the thread that waits now: each is notified.
+    /// Notifies the executor's thread that there is something for it. A drive that was left pending
+    /// may be listed as well as the thread that waits now: each is notified.
     pub(crate) fn notify(&self) {
         self.event_count.notify_one();
         self.event_count.notify_one();
@@ -217,7 +218,7 @@ impl Hub {
         self.holders.fetch_add(frames, Ordering::Relaxed);
     }
 
-    /// Returns whether the core is gone. Asked on its thread.
+    /// Returns whether the executor is gone. Asked on its thread.
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
         // ORDERING: Relaxed: set by this thread.

@@ -20,10 +20,10 @@
 //!    changes; its `chunks` are the owner's, and the last holder's.
 //! 5. `below` belongs to the thread that marked the node as pushed, or took `refs` to 0, until the
 //!    node is on the stack; then to the owner, which takes it off.
-//! 6. While a core is there it holds its hub, and all frames of its tasks with it. When it goes it
-//!    first ends all its tasks, then grants the hub a share for each frame that is still held, then
-//!    closes the stack. A thread that ends a frame and finds the stack closed gives such a share
-//!    up.
+//! 6. While an executor is there it holds its hub, and all frames of its tasks with it. When it
+//!    goes it first ends all its tasks, then grants the hub a share for each frame that is still
+//!    held, then closes the stack. A thread that ends a frame and finds the stack closed gives such
+//!    a share up.
 //! 7. A hub is freed by its last holder; by rule 6 no frame is alive then.
 //! 8. Only code of this crate changes the state of a [`OneAtATime`], which is `!Sync`: it needs a
 //!    key that no other crate has. It moves values in and out, and compares wakers; it runs nothing
@@ -35,8 +35,9 @@
 //!
 //! # Why it works
 //! A poll may run anything: wake its own task (`WOKEN`), cancel it (`CANCELLED`, done after the
-//! poll), resume another, drop the core. No reference to a scheduler's or node's insides is held
-//! meanwhile, only `NodeRef`s and counted pointers. A task holds its scheduler until it is over.
+//! poll), resume another, drop the executor. No reference to a scheduler's or node's insides is
+//! held meanwhile, only `NodeRef`s and counted pointers. A task holds its scheduler until it is
+//! over.
 
 mod cell;
 mod frame;
@@ -235,8 +236,8 @@ impl NodeRef {
     pub(crate) fn id(&self) -> TaskId {
         let header = self.header();
         // SAFETY: rule 6: the frame is there, and so is its hub.
-        let core = unsafe { header.hub.as_ref() }.core;
-        TaskId::new(core, header.place.get())
+        let executor = unsafe { header.hub.as_ref() }.executor;
+        TaskId::new(executor, header.place.get())
     }
 
     /// Puts the task into the run list, if it is not there and not over.
@@ -309,7 +310,7 @@ impl NodeRef {
             self.mark(CANCELLED);
         } else {
             self.mark(RUNNING | CANCELLED);
-            // So a destructor that would run the core finds that there is a task around it.
+            // So a destructor that would run the executor finds that there is a task around it.
             thread::nested(|| self.end(self.cause()));
         }
         true

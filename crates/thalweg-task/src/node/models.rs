@@ -1,5 +1,5 @@
 //! loom models of what other threads do with a task: wake it, keep its waker beyond its end and
-//! its core's. Each has seeded faults that it must catch.
+//! its executor's. Each has seeded faults that it must catch.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
-use thalweg::wait::{Mode, Pace, block};
+use thalweg::wait::{Pace, WaitMode, block};
 
 use super::{NodeRef, Scheduler};
 use crate::sync::fault::caught;
@@ -42,7 +42,7 @@ fn run_one(scheduler: &Scheduler) {
     while !scheduler.run_one() {
         let event_count = &scheduler.hub().event_count;
         let look = || scheduler.hub().has_pushed().then_some(());
-        block(event_count, &mut Pace::new(Mode::LowPower), None, look)
+        block(event_count, &mut Pace::new(WaitMode::LowPower), None, look)
             .expect("there is no deadline");
         scheduler.take_pushed();
     }
@@ -89,7 +89,7 @@ fn two_wake_one() {
     scheduler.close();
 }
 
-/// A waker is used and dropped elsewhere while its task ends, and its core goes.
+/// A waker is used and dropped elsewhere while its task ends, and its executor goes.
 fn a_waker_outlives_its_core() {
     let scheduler = scheduler();
     let (node, waker) = leaving_a_waker(&scheduler);
@@ -101,7 +101,7 @@ fn a_waker_outlives_its_core() {
     thread.join().expect("it only wakes");
 }
 
-/// Two wakers go elsewhere, one of them as the last hold on a task that is over; the core takes
+/// Two wakers go elsewhere, one of them as the last hold on a task that is over; the executor takes
 /// back what it can.
 fn wakers_end_a_frame() {
     let scheduler = scheduler();

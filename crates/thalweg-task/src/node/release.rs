@@ -37,7 +37,7 @@ pub(super) unsafe fn free(node: NonNull<Header>) {
         // SAFETY: as above.
         return unsafe { end_orphan(node) };
     }
-    // SAFETY: the core is there, so its scheduler is; the frame is of its pool.
+    // SAFETY: the executor is there, so its scheduler is; the frame is of its pool.
     unsafe {
         #[cfg(loom)]
         node.as_ref().used.with_mut(|_| ());
@@ -46,7 +46,7 @@ pub(super) unsafe fn free(node: NonNull<Header>) {
     }
 }
 
-/// Ends a frame whose core is gone, on any thread.
+/// Ends a frame whose executor is gone, on any thread.
 ///
 /// # Safety
 /// Rule 2: no one else has it; and its hub is closed.
@@ -82,7 +82,7 @@ pub(super) unsafe fn drop_ref(node: NonNull<Header>) {
         unsafe { free(node) };
     // SAFETY: rule 6: the frame is not freed, so its hub is there; rule 5 for the push.
     } else if !unsafe { hub.as_ref().push(node) } {
-        // SAFETY: rule 6: the core is gone, and left the frame to its last holder.
+        // SAFETY: rule 6: the executor is gone, and left the frame to its last holder.
         unsafe { end_orphan(node) };
     }
 }

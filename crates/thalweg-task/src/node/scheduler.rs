@@ -1,4 +1,4 @@
-//! The tasks of a core, as its thread keeps them: which are there, which are ready.
+//! The tasks of an executor, as its thread keeps them: which are there, which are ready.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -22,30 +22,30 @@ use crate::wheel::{Timer, Wheel};
 /// The id of a task, unique in the process, also among tasks that have ended. It has 12 bytes, as
 /// an `Option` of it has, and is `Send`.
 ///
-/// It consists of the number of the task's core, a slot there, and the number of earlier tasks in
-/// that slot, and is displayed as these three: `2.17.0`. The first and the last wrap around after
-/// 2^32 cores of the process, and 2^32 tasks in one slot: an id that is kept for that long may name
-/// another task.
+/// It consists of the number of the task's executor, a slot there, and the number of earlier tasks
+/// in that slot, and is displayed as these three: `2.17.0`. The first and the last wrap around
+/// after 2^32 executors of the process, and 2^32 tasks in one slot: an id that is kept for that
+/// long may name another task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {
-    core: NonZeroU32,
+    executor: NonZeroU32,
     place: SlabKey,
 }
 
 impl TaskId {
-    pub(super) fn new(core: NonZeroU32, place: SlabKey) -> Self {
-        Self { core, place }
+    pub(super) fn new(executor: NonZeroU32, place: SlabKey) -> Self {
+        Self { executor, place }
     }
 }
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SlabKey { index, generation } = self.place;
-        write!(f, "{}.{index}.{generation}", self.core)
+        write!(f, "{}.{index}.{generation}", self.executor)
     }
 }
 
-/// The place of a task, which distinguishes it from others of its core.
+/// The place of a task, which distinguishes it from others of its executor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(super) struct SlabKey {
     index: u32,
@@ -62,7 +62,7 @@ pub enum Status {
     Running,
     /// It waits to be woken.
     Waiting,
-    /// It is over, or is not one of this core's.
+    /// It is over, or is not one of this executor's.
     Ended,
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum Expiry {
     End(TaskId),
 }
 
-/// The owner's side of a core. `!Send`.
+/// The owner's side of an executor. `!Send`.
 pub(crate) struct Scheduler {
     owner: Thread,
     hub: HubRef,
@@ -105,8 +105,8 @@ pub(crate) struct Scheduler {
     /// Timers, with their tasks or wakers.
     pub(crate) wheel: RefCell<Wheel<Expiry>>,
     pub(crate) time: Time,
-    /// The waker of another runtime that drives the core, to be notified that there is something to
-    /// do.
+    /// The waker of another runtime that drives the executor, to be notified that there is
+    /// something to do.
     driver: Cell<Option<ForeignWaker>>,
     is_driven: Cell<bool>,
     /// Where that one is listed for what other threads wake.
@@ -221,10 +221,10 @@ impl Scheduler {
         }
     }
 
-    /// Returns the task, if it is one of this core's, and not over.
+    /// Returns the task, if it is one of this executor's, and not over.
     pub(crate) fn find(&self, id: TaskId) -> Option<NodeRef> {
-        let TaskId { core, place } = id;
-        if core != self.hub.core {
+        let TaskId { executor, place } = id;
+        if executor != self.hub.executor {
             return None;
         }
         let entry = *self.slab.borrow().get(place.index as usize)?;
@@ -352,14 +352,14 @@ impl Scheduler {
         drop(driver);
     }
 
-    /// Returns whether no task is left while the core's driver waits: the last one was cancelled,
-    /// or resumed, outside of the core.
+    /// Returns whether no task is left while the executor's driver waits: the last one was
+    /// cancelled, or resumed, outside of the executor.
     #[inline]
     pub(super) fn has_ended_unseen(&self) -> bool {
         self.is_driven.get() && self.task_count.get() == 0
     }
 
-    /// Notifies the runtime that drives the core that there is something to do.
+    /// Notifies the runtime that drives the executor that there is something to do.
     #[inline]
     pub(crate) fn notify_driver(&self) {
         if self.is_driven.get() {

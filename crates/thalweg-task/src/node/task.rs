@@ -63,7 +63,7 @@ impl<T> Task<T> {
     pub fn detach(self) {}
 
     /// Ends the task with [`TaskError::TimedOut`](crate::TaskError::TimedOut) if it has not ended
-    /// within `after` from now. The last call counts. The task's core must be polled for that.
+    /// within `after` from now. The last call counts. The task's executor must be polled for that.
     pub fn deadline(self, after: Duration) -> Self {
         let at = self.scheduler().map(|scheduler| scheduler.after(after));
         match at {
@@ -83,7 +83,7 @@ impl<T> Task<T> {
         self
     }
 
-    /// Counted, since a clock or a driver may end the task and its core.
+    /// Counted, since a clock or a driver may end the task and its executor.
     fn scheduler(&self) -> Option<Rc<Scheduler>> {
         let scheduler = self.node.header().scheduler.as_ptr().cast_const();
         // SAFETY: a task that is not over holds its scheduler, which is an `Rc`'s.

@@ -7,21 +7,21 @@
 //! ```
 //! use thalweg_task::{LocalExecutor, Local, slot};
 //!
-//! let core = LocalExecutor::new();
+//! let executor = LocalExecutor::new();
 //! let (tx, mut rx) = slot::<u64, Local>();
-//! let sum = core.spawn(async move {
+//! let sum = executor.spawn(async move {
 //!     let mut sum = 0;
 //!     while let Ok(value) = rx.recv().await {
 //!         sum += value;
 //!     }
 //!     sum
 //! });
-//! while core.poll() {} // the task waits for its first value now
+//! while executor.poll() {} // the task waits for its first value now
 //! for value in 1..=100 {
 //!     assert_eq!(tx.send_now(value), Ok(true)); // the task has run when this returns
 //! }
 //! drop(tx);
-//! assert_eq!(core.block_on(sum), Ok(5050));
+//! assert_eq!(executor.block_on(sum), Ok(5050));
 //! ```
 //!
 //! # Ends

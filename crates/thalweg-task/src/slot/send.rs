@@ -35,7 +35,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotSender<T, F, W> {
         Self { slot }
     }
 
-    /// Sends a value; the receiver is woken, and runs when its core is polled.
+    /// Sends a value; the receiver is woken, and runs when its executor is polled.
     ///
     /// # Errors
     /// [`SendError`] with the value: there is one already, or the receiver is gone or has

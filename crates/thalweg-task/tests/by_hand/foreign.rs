@@ -59,7 +59,7 @@ fn a_sender_hears_of_an_end_though_a_waker_panics() {
 type Leaving = (Vec<Task<()>>, Rc<RefCell<Vec<Waker>>>, Rc<Cell<usize>>);
 
 /// Tasks that leave a waker each, and count their polls.
-fn leaving(core: &LocalExecutor, count: usize) -> Leaving {
+fn leaving(executor: &LocalExecutor, count: usize) -> Leaving {
     let (wakers, polls) = (
         Rc::<RefCell<Vec<Waker>>>::default(),
         Rc::<Cell<usize>>::default(),
@@ -67,39 +67,39 @@ fn leaving(core: &LocalExecutor, count: usize) -> Leaving {
     let tasks = (0..count)
         .map(|_| {
             let (wakers, polls) = (Rc::clone(&wakers), Rc::clone(&polls));
-            core.spawn(poll_fn(move |context| {
+            executor.spawn(poll_fn(move |context| {
                 wakers.borrow_mut().push(context.waker().clone());
                 polls.set(polls.get() + 1);
                 Poll::Pending
             }))
         })
         .collect();
-    while core.poll() {}
+    while executor.poll() {}
     (tasks, wakers, polls)
 }
 
 #[test]
 fn a_drivers_waker_that_panics_loses_no_wake_up() {
-    let core = LocalExecutor::new();
-    let (_tasks, wakers, polls) = leaving(&core, 3);
-    let mut drive = core.drive(|_| pending::<()>());
+    let executor = LocalExecutor::new();
+    let (_tasks, wakers, polls) = leaving(&executor, 3);
+    let mut drive = executor.drive(|_| pending::<()>());
     assert!(poll(&mut drive, &panicking()).is_pending());
     let left: Vec<_> = wakers.borrow_mut().drain(..).collect();
     // The event count's clone of the driver's waker panics there.
     let _ =
         std::thread::spawn(move || left.iter().for_each(|w| quietly(|| w.wake_by_ref()))).join();
     for _ in 0..4 {
-        quietly(|| while core.poll() {});
+        quietly(|| while executor.poll() {});
     }
     assert_eq!(polls.get(), 6);
 }
 
 #[test]
 fn the_last_drive_is_notified_and_no_other() {
-    let core = LocalExecutor::new();
-    let (_tasks, wakers, _) = leaving(&core, 1);
+    let executor = LocalExecutor::new();
+    let (_tasks, wakers, _) = leaving(&executor, 1);
     let (_, old) = Alarm::pair();
-    let mut drives = [(); 3].map(|()| core.drive(|_| pending::<()>()));
+    let mut drives = [(); 3].map(|()| executor.drive(|_| pending::<()>()));
     let (bell, waker) = Alarm::pair();
     let [first, second, last] = &mut drives;
     assert!(poll(first, &old).is_pending());
@@ -112,11 +112,11 @@ fn the_last_drive_is_notified_and_no_other() {
 
 #[test]
 fn an_old_drive_that_goes_leaves_the_new_one_alone() {
-    let core = LocalExecutor::new();
-    let (_tasks, wakers, _) = leaving(&core, 1);
+    let executor = LocalExecutor::new();
+    let (_tasks, wakers, _) = leaving(&executor, 1);
     let (mut old, mut new) = (
-        core.drive(|_| pending::<()>()),
-        core.drive(|_| pending::<()>()),
+        executor.drive(|_| pending::<()>()),
+        executor.drive(|_| pending::<()>()),
     );
     let (bell, waker) = Alarm::pair();
     assert!(poll(&mut old, Waker::noop()).is_pending());
@@ -156,15 +156,15 @@ fn a_sleep_that_is_over_while_its_waker_is_cloned_is_ready_or_wakes() {
     let begin = Instant::now();
     let now = Rc::new(Cell::new(begin));
     let read = Rc::clone(&now);
-    let core = Rc::new(
+    let executor = Rc::new(
         LocalExecutor::builder()
             .clock(move || read.get())
             .build()
             .unwrap(),
     );
-    let mut sleep = core.handle().sleep(Duration::from_secs(1));
+    let mut sleep = executor.handle().sleep(Duration::from_secs(1));
     assert!(poll(&mut sleep, Waker::noop()).is_pending());
-    let within = Rc::clone(&core);
+    let within = Rc::clone(&executor);
     let waker = hooked(move || {
         now.set(begin + Duration::from_secs(2));
         while within.poll() {}
@@ -175,20 +175,20 @@ fn a_sleep_that_is_over_while_its_waker_is_cloned_is_ready_or_wakes() {
 
 #[test]
 fn a_sleep_whose_core_goes_while_its_waker_is_cloned_panics_or_wakes() {
-    let core = LocalExecutor::new();
-    let mut sleep = core.handle().sleep(Duration::from_secs(1));
-    let waker = hooked(move || drop(core));
+    let executor = LocalExecutor::new();
+    let mut sleep = executor.handle().sleep(Duration::from_secs(1));
+    let waker = hooked(move || drop(executor));
     let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut sleep, &waker)));
-    // That its core is gone is reported by a panic, then or at the next look.
+    // That its executor is gone is reported by a panic, then or at the next look.
     let is_reported = polled.is_err() || RINGS.get() > 0;
     assert!(is_reported, "its timer is not advanced");
 }
 
 #[test]
 fn a_drive_whose_waker_wakes_a_task_when_it_is_cloned_runs_it() {
-    let core = LocalExecutor::new();
-    let (_tasks, wakers, polls) = leaving(&core, 1);
-    let mut drive = core.drive(|_| pending::<()>());
+    let executor = LocalExecutor::new();
+    let (_tasks, wakers, polls) = leaving(&executor, 1);
+    let mut drive = executor.drive(|_| pending::<()>());
     let left = wakers.borrow_mut().pop().unwrap();
     let waker = hooked(move || left.wake());
     assert!(poll(&mut drive, &waker).is_pending());
@@ -205,11 +205,11 @@ impl Drop for Counted {
 
 #[test]
 fn an_output_is_dropped_though_a_joiners_waker_panics() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let drops = Rc::<Cell<usize>>::default();
     let output = Counted(Rc::clone(&drops));
     let mut output = Some(output);
-    let mut task = Box::pin(core.spawn(poll_fn(move |_| Poll::Ready(output.take().unwrap()))));
+    let mut task = Box::pin(executor.spawn(poll_fn(move |_| Poll::Ready(output.take().unwrap()))));
     let waker = Waker::from(Arc::new(Bomb));
     assert!(
         task.as_mut()
@@ -218,24 +218,24 @@ fn an_output_is_dropped_though_a_joiners_waker_panics() {
     );
     drop(waker);
     quietly(|| drop(task));
-    while core.poll() {}
+    while executor.poll() {}
     assert_eq!(drops.get(), 1);
 }
 
 #[test]
 fn a_task_whose_waker_refuses_to_wake_ends() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (tx, mut rx) = slot::<u32, Local>();
-    let mut task = pin!(core.spawn(async move { rx.recv().await }));
+    let mut task = pin!(executor.spawn(async move { rx.recv().await }));
     let waker = panicking();
     assert!(
         task.as_mut()
             .poll(&mut Context::from_waker(&waker))
             .is_pending()
     );
-    while core.poll() {}
+    while executor.poll() {}
     assert_eq!(tx.send_now(3), Ok(true));
-    assert_eq!(core.block_on(task), Ok(Ok(3)));
+    assert_eq!(executor.block_on(task), Ok(Ok(3)));
 }
 
 /// A value that counts its drops, and burns.
@@ -316,15 +316,15 @@ fn tasks_and_sleeps_end_whatever_panics() {
         let drops = Rc::<Cell<usize>>::default();
         let now = Rc::new(Cell::new(Instant::now()));
         let read = Rc::clone(&now);
-        let core = LocalExecutor::builder()
+        let executor = LocalExecutor::builder()
             .clock(move || read.get())
             .build()
             .unwrap();
         let value = Value(Arc::clone(fuse), Rc::clone(&drops));
         let (tx, mut rx) = slot::<Value, Local>();
-        let mut task = core.spawn(async move { rx.recv().await });
-        let mut sleeps = [(); 2].map(|()| core.handle().sleep(Duration::from_secs(1)));
-        let mut drive = core.drive(|_| pending::<()>());
+        let mut task = executor.spawn(async move { rx.recv().await });
+        let mut sleeps = [(); 2].map(|()| executor.handle().sleep(Duration::from_secs(1)));
+        let mut drive = executor.drive(|_| pending::<()>());
         assert!(fuse.poll(&mut drive).is_none());
         for _ in 0..2 {
             assert!(fuse.poll(&mut task).is_none());
@@ -334,14 +334,14 @@ fn tasks_and_sleeps_end_whatever_panics() {
         assert!(poll(&mut sleeps[1], &waker).is_pending());
         now.set(now.get() + Duration::from_secs(2));
         assert!(matches!(tx.send_now(value), Ok(true)));
-        while core.poll() {}
+        while executor.poll() {}
         assert_eq!(bell.count(), 1, "a sleep behind one whose waker panics");
         quietly(|| drop(drive));
         let output = fuse.poll(&mut task);
         assert!(matches!(output, Some(Ok(Ok(_)))), "the task's output");
         quietly(|| drop(output));
         quietly(|| drop((task, sleeps)));
-        quietly(|| drop((tx, core)));
+        quietly(|| drop((tx, executor)));
         assert_eq!(drops.get(), 1);
     });
 }

@@ -116,14 +116,14 @@ fn a_forgotten_receive_keeps_no_other_waiting<F: Family>() {
 }
 
 fn all_receivers_hear_that_one_cancelled<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (tx, rx) = slot_many::<u32, F>();
     let (mut waits, mut asks, other) = (rx.clone(), rx.clone(), rx.clone());
-    let waits = core.spawn(async move { waits.recv().await });
-    while core.poll() {}
+    let waits = executor.spawn(async move { waits.recv().await });
+    while executor.poll() {}
     tx.send(1).unwrap();
     rx.cancel();
-    assert_eq!(core.block_on(waits), Ok(Err(RecvError::Cancelled)));
+    assert_eq!(executor.block_on(waits), Ok(Err(RecvError::Cancelled)));
     assert_eq!(asks.try_recv(), Err(TryRecvError::Cancelled));
     assert_eq!(asks.recv().now_or_never(), Some(Err(RecvError::Cancelled)));
     assert_eq!(tx.send(2), Err(SendError::Cancelled(2)));

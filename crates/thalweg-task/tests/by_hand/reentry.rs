@@ -1,4 +1,5 @@
-//! Foreign code where it may do harm: clocks, and destructors of wakers, that end tasks and cores.
+//! Foreign code where it may do harm: clocks, and destructors of wakers, that end tasks and
+//! executors.
 #![allow(clippy::waker_clone_wake)] // clones of wakers are what is tested
 
 use std::cell::{Cell, RefCell};
@@ -21,14 +22,14 @@ fn never(_: Instant) -> Pending<()> {
 
 #[test]
 fn a_core_ends_its_tasks_though_a_drivers_waker_panics() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let wakers = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&wakers);
-    let task: Task<()> = core.spawn(poll_fn(move |context| {
+    let task: Task<()> = executor.spawn(poll_fn(move |context| {
         *kept.lock().unwrap() = Some(context.waker().clone());
         Poll::Pending
     }));
-    let mut drive = core.drive(never);
+    let mut drive = executor.drive(never);
     let bomb = Waker::from(Arc::new(Bomb));
     let polled = Pin::new(&mut drive).poll(&mut Context::from_waker(&bomb));
     assert!(polled.is_pending());
@@ -37,7 +38,7 @@ fn a_core_ends_its_tasks_though_a_drivers_waker_panics() {
     std::thread::spawn(move || waker.wake()).join().unwrap();
     std::mem::forget(drive);
     drop(bomb);
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(core)));
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(executor)));
     assert!(task.is_finished());
     drop(wakers);
     drop(task);
@@ -46,13 +47,13 @@ fn a_core_ends_its_tasks_though_a_drivers_waker_panics() {
 #[test]
 fn a_clock_may_drop_its_core() {
     let held: Rc<RefCell<Option<LocalExecutor>>> = Rc::default();
-    let (core, text) = (Rc::clone(&held), "read after that".to_owned());
+    let (executor, text) = (Rc::clone(&held), "read after that".to_owned());
     let ends = Rc::new(Cell::new(false));
     let end = Rc::clone(&ends);
     let now = Instant::now();
     let clock = move || {
         if end.get() {
-            drop(core.borrow_mut().take());
+            drop(executor.borrow_mut().take());
         }
         assert_eq!(text, "read after that");
         now
@@ -86,9 +87,9 @@ impl Drop for EndsTask {
 
 #[test]
 fn a_task_that_ends_while_another_begins_to_wait_is_ready_or_wakes() {
-    let core = LocalExecutor::new();
-    let mut task = pin!(core.spawn(pending::<()>()));
-    TO_END.set(Some((core.handle(), task.id())));
+    let executor = LocalExecutor::new();
+    let mut task = pin!(executor.spawn(pending::<()>()));
+    TO_END.set(Some((executor.handle(), task.id())));
     let waker = Waker::from(Arc::new(EndsTask));
     assert!(
         task.as_mut()

@@ -18,37 +18,37 @@ for_both! {
 }
 
 /// Polls until nothing is ready.
-fn settle(core: &LocalExecutor) {
-    while core.poll() {}
+fn settle(executor: &LocalExecutor) {
+    while executor.poll() {}
 }
 
 fn send_now_runs_the_receiver_before_it_returns<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (tx, mut rx) = slot::<u64, F>();
     let sum = Rc::new(Cell::new(0));
     let within = Rc::clone(&sum);
-    let task = core.spawn(async move {
+    let task = executor.spawn(async move {
         while let Ok(value) = rx.recv().await {
             within.set(within.get() + value);
         }
     });
     // Before the task has run there is no task to resume.
     assert_eq!(tx.send_now(1), Ok(false));
-    settle(&core);
+    settle(&executor);
     for value in 2..=100 {
         assert_eq!(tx.send_now(value), Ok(true));
         assert_eq!(sum.get(), (1..=value).sum::<u64>());
     }
-    assert!(!core.poll(), "nothing is left to do");
+    assert!(!executor.poll(), "nothing is left to do");
     drop(tx);
-    core.block_on(task).unwrap();
+    executor.block_on(task).unwrap();
 }
 
 fn a_task_that_sends_to_itself_is_not_run_within_itself<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (tx, mut rx) = slot::<u32, F>();
     let (start, mut started) = slot::<(), F>();
-    let task = core.spawn(async move {
+    let task = executor.spawn(async move {
         let mut got = Vec::new();
         started.recv().await.unwrap();
         for n in 0..3 {
@@ -57,18 +57,18 @@ fn a_task_that_sends_to_itself_is_not_run_within_itself<F: Family>() {
         }
         got
     });
-    settle(&core);
+    settle(&executor);
     assert_eq!(start.send_now(()), Ok(true));
-    assert_eq!(core.block_on(task), Ok(vec![0, 1, 2]));
+    assert_eq!(executor.block_on(task), Ok(vec![0, 1, 2]));
 }
 
 fn closed_and_cancelled_are_different<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (tx, mut rx) = slot::<u8, F>();
     tx.send(1).unwrap();
     drop(tx);
-    assert_eq!(core.block_on(rx.recv()), Ok(1));
-    assert_eq!(core.block_on(rx.recv()), Err(RecvError::Closed));
+    assert_eq!(executor.block_on(rx.recv()), Ok(1));
+    assert_eq!(executor.block_on(rx.recv()), Err(RecvError::Closed));
     assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
 
     let (tx, mut rx) = slot::<Rc<u8>, F>();
@@ -76,7 +76,7 @@ fn closed_and_cancelled_are_different<F: Family>() {
     tx.send(Rc::clone(&value)).unwrap();
     tx.cancel();
     assert_eq!(Rc::strong_count(&value), 1, "what was cancelled is dropped");
-    assert_eq!(core.block_on(rx.recv()), Err(RecvError::Cancelled));
+    assert_eq!(executor.block_on(rx.recv()), Err(RecvError::Cancelled));
     assert_eq!(rx.try_recv(), Err(TryRecvError::Cancelled));
 
     let (mut tx, rx) = slot::<Rc<u8>, F>();
@@ -85,45 +85,48 @@ fn closed_and_cancelled_are_different<F: Family>() {
     assert_eq!(Rc::strong_count(&value), 1);
     assert_eq!(tx.send(value), Err(SendError::Cancelled(Rc::new(2))));
     assert_eq!(
-        core.block_on(tx.wait_empty()),
+        executor.block_on(tx.wait_empty()),
         Err(WaitEmptyError::Cancelled)
     );
 
     let (mut tx, rx) = slot::<u8, F>();
     drop(rx);
     assert_eq!(tx.send_now(3), Err(SendError::Closed(3)));
-    assert_eq!(core.block_on(tx.wait_empty()), Err(WaitEmptyError::Closed));
+    assert_eq!(
+        executor.block_on(tx.wait_empty()),
+        Err(WaitEmptyError::Closed)
+    );
 }
 
 fn a_sender_waits_for_room<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (mut tx, mut rx) = slot::<u32, F>();
-    let sender = core.spawn(async move {
+    let sender = executor.spawn(async move {
         for n in 0..100 {
             tx.wait_empty().await.unwrap();
             tx.send(n).unwrap();
         }
         tx.wait_empty().await
     });
-    let receiver = core.spawn(async move {
+    let receiver = executor.spawn(async move {
         let mut got = Vec::new();
         while got.len() < 100 {
             got.push(rx.recv().await.unwrap());
         }
         (got, rx)
     });
-    let (got, _rx) = core.block_on(receiver).unwrap();
+    let (got, _rx) = executor.block_on(receiver).unwrap();
     assert!(got.into_iter().eq(0..100));
-    assert_eq!(core.block_on(sender), Ok(Ok(())));
+    assert_eq!(executor.block_on(sender), Ok(Ok(())));
 }
 
 fn one_of_many_gets_each_value<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (mut tx, rx) = slot_many::<u32, F>();
     let mut tasks = Vec::new();
     for _ in 0..4 {
         let mut rx = rx.clone();
-        tasks.push(core.spawn(async move {
+        tasks.push(executor.spawn(async move {
             let mut got = Vec::new();
             while let Ok(value) = rx.recv().await {
                 got.push(value);
@@ -132,8 +135,8 @@ fn one_of_many_gets_each_value<F: Family>() {
         }));
     }
     drop(rx);
-    settle(&core);
-    core.block_on(async {
+    settle(&executor);
+    executor.block_on(async {
         for n in 0..40 {
             tx.wait_empty().await.unwrap();
             tx.send(n).unwrap();
@@ -143,7 +146,7 @@ fn one_of_many_gets_each_value<F: Family>() {
     drop(tx);
     let mut all = Vec::new();
     for task in tasks {
-        let got = core.block_on(task).unwrap();
+        let got = executor.block_on(task).unwrap();
         assert_eq!(got.len(), 10, "each has its turn: {got:?}");
         all.extend(got);
     }
@@ -152,44 +155,44 @@ fn one_of_many_gets_each_value<F: Family>() {
 }
 
 fn a_notified_receive_that_is_dropped_notifies_the_next<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (tx, rx) = slot_many::<u32, F>();
     let (mut first, mut second) = (rx.clone(), rx);
-    let other = core.spawn(async move { second.recv().await });
-    core.block_on(async {
+    let other = executor.spawn(async move { second.recv().await });
+    executor.block_on(async {
         let mut waiting = Box::pin(first.recv());
         assert!(futures::poll!(waiting.as_mut()).is_pending());
-        while core.handle().status(other.id()) != thalweg_task::Status::Waiting {
+        while executor.handle().status(other.id()) != thalweg_task::Status::Waiting {
             thalweg_task::yield_now().await;
         }
         tx.send(7).unwrap();
         drop(waiting);
     });
     // Both ends are alive: only the passed-on word can end this.
-    assert_eq!(core.block_on(other), Ok(Ok(7)));
+    assert_eq!(executor.block_on(other), Ok(Ok(7)));
     drop((tx, first));
 }
 
 fn tasks_that_resume_each_other_end_somewhere<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let length = 1_000;
     let (first, mut rx) = slot::<u32, F>();
     let mut tasks = Vec::new();
     for _ in 0..length {
         let (next, next_rx) = slot::<u32, F>();
         let mut here = std::mem::replace(&mut rx, next_rx);
-        tasks.push(core.spawn(async move {
+        tasks.push(executor.spawn(async move {
             while let Ok(value) = here.recv().await {
                 next.send_now(value + 1).unwrap();
             }
         }));
     }
-    settle(&core);
+    settle(&executor);
     for round in 0..3 {
         assert_eq!(first.send_now(round), Ok(true));
-        assert_eq!(core.block_on(rx.recv()), Ok(round + length));
+        assert_eq!(executor.block_on(rx.recv()), Ok(round + length));
     }
-    assert_eq!(core.handle().task_count(), length as usize);
+    assert_eq!(executor.handle().task_count(), length as usize);
 }
 
 /// The fast path of a slot knows that the receiver waited; it must not take the value for one that
@@ -235,25 +238,25 @@ fn a_receive_that_was_given_up_is_not_woken<F: Family>() {
 }
 
 fn a_slot_serves_one_task_after_the_other<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let (tx, rx) = slot::<u32, F>();
     let rx = Rc::new(RefCell::new(rx));
     for n in 0..10 {
         let rx = Rc::clone(&rx);
         #[allow(clippy::await_holding_refcell_ref)] // one task has it at a time
-        let task = core.spawn(async move { rx.borrow_mut().recv().await });
-        settle(&core);
+        let task = executor.spawn(async move { rx.borrow_mut().recv().await });
+        settle(&executor);
         assert_eq!(
             tx.send_now(n),
             Ok(true),
             "the new task is resumed, not the one before"
         );
-        assert_eq!(core.block_on(task), Ok(Ok(n)));
+        assert_eq!(executor.block_on(task), Ok(Ok(n)));
     }
 }
 
 fn a_fiber_receives_as_a_task_does<F: Family>() {
-    let core = LocalExecutor::new();
+    let executor = LocalExecutor::new();
     let stacks = StackPool::new(StackOptions::default()).unwrap();
     let (tx, mut rx) = slot::<u32, F>();
     let (next, mut last) = slot::<u32, F>();
@@ -263,22 +266,22 @@ fn a_fiber_receives_as_a_task_does<F: Family>() {
             assert_eq!(next.send_now(value * 2), Ok(false));
         }
     });
-    let fiber = core.spawn(fiber.unwrap());
-    let sum = core.spawn(async move {
+    let fiber = executor.spawn(fiber.unwrap());
+    let sum = executor.spawn(async move {
         let mut sum = 0;
         while let Ok(value) = last.recv().await {
             sum += value;
         }
         sum
     });
-    settle(&core);
+    settle(&executor);
     for value in 0..10 {
         assert_eq!(tx.send_now(value), Ok(true));
-        settle(&core);
+        settle(&executor);
     }
     drop(tx);
-    assert_eq!(core.block_on(fiber), Ok(()));
-    assert_eq!(core.block_on(sum), Ok(90));
+    assert_eq!(executor.block_on(fiber), Ok(()));
+    assert_eq!(executor.block_on(sum), Ok(90));
 }
 
 /// Threads: a value is there when its receiver is woken, and no wake-up is lost.
@@ -287,8 +290,8 @@ fn a_shared_slot_crosses_threads() {
     let (mut tx, mut rx) = slot::<u64, Shared>();
     let (mut back, mut answers) = slot::<u64, Shared>();
     let server = std::thread::spawn(move || {
-        let core = LocalExecutor::new();
-        core.block_on(async {
+        let executor = LocalExecutor::new();
+        executor.block_on(async {
             while let Ok(value) = rx.recv().await {
                 back.wait_empty().await.unwrap();
                 back.send(value * 2).unwrap();
@@ -296,8 +299,8 @@ fn a_shared_slot_crosses_threads() {
         });
         back
     });
-    let core = LocalExecutor::new();
-    core.block_on(async {
+    let executor = LocalExecutor::new();
+    executor.block_on(async {
         for n in 0..2_000 {
             tx.wait_empty().await.unwrap();
             assert!(matches!(tx.send_now(n), Ok(false)));

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use thalweg_task::{Elapsed, LocalExecutor, Task, TaskError, yield_now};
 use thalweg_testkit::wakers::Alarm;
 
-/// A core whose clock stands until it is moved.
+/// An executor whose clock stands until it is moved.
 struct Bench {
-    core: LocalExecutor,
+    executor: LocalExecutor,
     begin: Instant,
     now: Rc<Cell<Instant>>,
 }
@@ -22,13 +22,17 @@ impl Bench {
         let begin = Instant::now();
         let now = Rc::new(Cell::new(begin));
         let read = Rc::clone(&now);
-        let core = LocalExecutor::builder().clock(move || read.get()).build();
-        let core = core.expect("no processor is named");
-        Bench { core, begin, now }
+        let executor = LocalExecutor::builder().clock(move || read.get()).build();
+        let executor = executor.expect("no processor is named");
+        Bench {
+            executor,
+            begin,
+            now,
+        }
     }
 
     fn settle(&self) {
-        while self.core.poll() {}
+        while self.executor.poll() {}
     }
 
     fn pass(&self, time: Duration) {
@@ -42,7 +46,7 @@ impl Bench {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Nothing is late by more, once the core looks.
+/// Nothing is late by more, once the executor looks.
 const TICK: Duration = Duration::from_nanos(1 << 14);
 
 /// Numbers that look random, the same in every run.
@@ -57,7 +61,7 @@ fn scattered(state: &mut u64) -> u64 {
 fn of_100_000_tasks_with_deadlines_the_1_percent_that_is_late_times_out_and_nothing_else() {
     const TASKS: usize = 100_000;
     let bench = Bench::new();
-    let handle = bench.core.handle();
+    let handle = bench.executor.handle();
     let mut state = 16;
     let began: Rc<Cell<usize>> = Rc::default();
     // One in a hundred needs a minute longer than it has.
@@ -67,7 +71,7 @@ fn of_100_000_tasks_with_deadlines_the_1_percent_that_is_late_times_out_and_noth
             let needs = Duration::from_nanos(scattered(&mut state) % 60_000_000_000);
             let deadline = SECOND + needs;
             let needs = needs + SECOND * if number % 100 == 37 { 60 } else { 0 };
-            let task = bench.core.spawn(async move {
+            let task = bench.executor.spawn(async move {
                 began.set(began.get() + 1);
                 handle.sleep(needs).await;
                 number
@@ -90,7 +94,7 @@ fn of_100_000_tasks_with_deadlines_the_1_percent_that_is_late_times_out_and_noth
         }
     }
     for (number, ((deadline, task), ended)) in tasks.into_iter().zip(ended).enumerate() {
-        let outcome = bench.core.block_on(task);
+        let outcome = bench.executor.block_on(task);
         if number % 100 == 37 {
             assert_eq!(outcome, Err(TaskError::TimedOut));
             let (before, at) = ended.expect("it is over");
@@ -110,9 +114,9 @@ fn no_sleep_is_over_early_nor_late_by_more_than_a_tick() {
     for round in 0..40 {
         for _ in 0..50 {
             let time = Duration::from_nanos(scattered(&mut state) >> (scattered(&mut state) % 31));
-            let (handle, now) = (bench.core.handle(), Rc::clone(&bench.now));
+            let (handle, now) = (bench.executor.handle(), Rc::clone(&bench.now));
             let until = bench.now.get() + time;
-            let task = bench.core.spawn(async move {
+            let task = bench.executor.spawn(async move {
                 handle.sleep_until(until).await;
                 now.get()
             });
@@ -142,7 +146,7 @@ fn no_sleep_is_over_early_nor_late_by_more_than_a_tick() {
     }
     bench.pass(SECOND * 3);
     for (until, seen, task) in tasks {
-        let ended = bench.core.block_on(task).expect("it only slept");
+        let ended = bench.executor.block_on(task).expect("it only slept");
         assert!(ended >= until && ended >= seen);
     }
 }
@@ -150,13 +154,16 @@ fn no_sleep_is_over_early_nor_late_by_more_than_a_tick() {
 #[test]
 fn times_beyond_the_clock_are_for_ever() {
     let bench = Bench::new();
-    let handle = bench.core.handle();
+    let handle = bench.executor.handle();
     let bell = Alarm::new();
     let mut far = handle.sleep(Duration::MAX);
     assert!(bell.poll(&mut far).is_pending());
     let mut far = Box::pin(handle.timeout(Duration::MAX, pending::<()>()));
     assert!(bell.poll(&mut far).is_pending());
-    let task = bench.core.spawn(pending::<()>()).deadline(Duration::MAX);
+    let task = bench
+        .executor
+        .spawn(pending::<()>())
+        .deadline(Duration::MAX);
     bench.pass(SECOND * 3600 * 24 * 365 * 30);
     assert_eq!((bell.count(), task.is_finished()), (0, false));
     // One that was set before them is not for ever.
@@ -165,10 +172,13 @@ fn times_beyond_the_clock_are_for_ever() {
     bench.pass(SECOND + TICK);
     assert_eq!(bell.count(), 1);
     assert!(bell.poll(&mut near).is_ready());
-    // Nor one whose time was before the core's.
+    // Nor one whose time was before the executor's.
     let mut past = handle.sleep_until(bench.begin - SECOND);
     assert!(bell.poll(&mut past).is_ready());
-    let late = bench.core.spawn(pending::<()>()).deadline_at(bench.begin);
+    let late = bench
+        .executor
+        .spawn(pending::<()>())
+        .deadline_at(bench.begin);
     bench.settle();
     assert!(late.is_finished());
 }
@@ -176,9 +186,9 @@ fn times_beyond_the_clock_are_for_ever() {
 #[test]
 fn the_time_of_a_timeout_begins_when_it_is_made() {
     let bench = Bench::new();
-    let handle = bench.core.handle();
+    let handle = bench.executor.handle();
     let made = handle.timeout(SECOND, pending::<()>());
-    let task = bench.core.spawn(async move {
+    let task = bench.executor.spawn(async move {
         handle.sleep(SECOND / 2).await;
         made.await
     });
@@ -187,13 +197,13 @@ fn the_time_of_a_timeout_begins_when_it_is_made() {
     assert!(!task.is_finished());
     bench.pass(SECOND / 2 + TICK);
     assert!(task.is_finished());
-    assert_eq!(bench.core.block_on(task), Ok(Err(Elapsed)));
+    assert_eq!(bench.executor.block_on(task), Ok(Err(Elapsed)));
 }
 
 #[test]
 fn a_sleep_wakes_its_last_waker_once() {
     let bench = Bench::new();
-    let mut sleep = bench.core.handle().sleep(SECOND);
+    let mut sleep = bench.executor.handle().sleep(SECOND);
     let bells: [Arc<Alarm>; 3] = Default::default();
     for bell in bells.iter().chain(&bells) {
         assert!(bell.poll(&mut sleep).is_pending());
@@ -211,7 +221,7 @@ fn a_sleep_wakes_its_last_waker_once() {
 #[test]
 fn the_last_deadline_holds() {
     let bench = Bench::new();
-    let pending = || bench.core.spawn(pending::<()>());
+    let pending = || bench.executor.spawn(pending::<()>());
     let longer = pending().deadline(SECOND).deadline(SECOND * 3);
     let shorter = pending().deadline(SECOND * 3).deadline(SECOND);
     bench.pass(SECOND + TICK);
@@ -223,17 +233,17 @@ fn the_last_deadline_holds() {
     let next = pending();
     bench.pass(SECOND * 10);
     assert!(!next.is_finished());
-    assert_eq!(bench.core.block_on(ended), Err(TaskError::TimedOut));
+    assert_eq!(bench.executor.block_on(ended), Err(TaskError::TimedOut));
 }
 
 #[test]
 fn of_cancel_and_deadline_in_the_same_tick_the_first_holds() {
     let bench = Bench::new();
-    let handle = bench.core.handle();
-    let first = bench.core.spawn(pending::<()>()).deadline(SECOND);
-    let second = bench.core.spawn(pending::<()>());
+    let handle = bench.executor.handle();
+    let first = bench.executor.spawn(pending::<()>()).deadline(SECOND);
+    let second = bench.executor.spawn(pending::<()>());
     let id = second.id();
-    let canceller = bench.core.spawn(async move {
+    let canceller = bench.executor.spawn(async move {
         handle.sleep(SECOND).await;
         handle.cancel(id)
     });
@@ -241,14 +251,17 @@ fn of_cancel_and_deadline_in_the_same_tick_the_first_holds() {
     // Its deadline is set last, so it expires behind the sleep; the sleeper runs after both.
     let second = second.deadline_at(bench.begin + SECOND);
     bench.pass(SECOND + TICK);
-    assert_eq!(bench.core.block_on(canceller), Ok(false));
-    assert_eq!(bench.core.block_on(second), Err(TaskError::TimedOut));
-    assert_eq!(bench.core.block_on(first), Err(TaskError::TimedOut));
+    assert_eq!(bench.executor.block_on(canceller), Ok(false));
+    assert_eq!(bench.executor.block_on(second), Err(TaskError::TimedOut));
+    assert_eq!(bench.executor.block_on(first), Err(TaskError::TimedOut));
 
-    let cancelled = bench.core.spawn(pending::<()>()).deadline(SECOND);
+    let cancelled = bench.executor.spawn(pending::<()>()).deadline(SECOND);
     assert!(cancelled.cancel());
     bench.pass(SECOND * 2);
-    assert_eq!(bench.core.block_on(cancelled), Err(TaskError::Cancelled));
+    assert_eq!(
+        bench.executor.block_on(cancelled),
+        Err(TaskError::Cancelled)
+    );
 }
 
 #[test]
@@ -256,8 +269,8 @@ fn a_deadline_drops_a_sleep_that_is_over_in_the_same_tick() {
     let bench = Bench::new();
     let tasks: Vec<_> = (0..10)
         .map(|_| {
-            let handle = bench.core.handle();
-            let task = bench.core.spawn(async move {
+            let handle = bench.executor.handle();
+            let task = bench.executor.spawn(async move {
                 let _other = handle.timeout(SECOND, handle.sleep(SECOND)).await;
                 pending::<()>().await;
             });
@@ -267,14 +280,14 @@ fn a_deadline_drops_a_sleep_that_is_over_in_the_same_tick() {
     bench.settle();
     bench.pass(SECOND + TICK);
     for task in tasks {
-        assert_eq!(bench.core.block_on(task), Err(TaskError::TimedOut));
+        assert_eq!(bench.executor.block_on(task), Err(TaskError::TimedOut));
     }
 }
 
 #[test]
 fn a_sleep_of_one_core_wakes_a_task_of_another() {
     let (bench, other) = (Bench::new(), LocalExecutor::new());
-    let sleep = bench.core.handle().sleep(SECOND);
+    let sleep = bench.executor.handle().sleep(SECOND);
     let task = other.spawn(sleep);
     while other.poll() {}
     bench.pass(SECOND + TICK);
@@ -286,7 +299,7 @@ fn a_sleep_of_one_core_wakes_a_task_of_another() {
 #[test]
 fn a_sleep_whose_core_is_gone_panics_and_is_never_early() {
     let bench = Bench::new();
-    let handle = bench.core.handle();
+    let handle = bench.executor.handle();
     let bell = Alarm::new();
     let mut sleeps = [SECOND, SECOND * 2].map(|time| handle.sleep(time));
     for sleep in &mut sleeps {
@@ -302,7 +315,7 @@ fn a_sleep_whose_core_is_gone_panics_and_is_never_early() {
     let payload = polled.expect_err("a second is left");
     assert_eq!(
         payload.downcast_ref::<&str>(),
-        Some(&"the core of this sleep is gone, and with it its timers")
+        Some(&"the executor of this sleep is gone, and with it its timers")
     );
     // Nothing of the others is in the place of the new one's timer.
     let mut new = handle.sleep(SECOND);
@@ -317,8 +330,8 @@ fn a_sleep_whose_core_is_gone_panics_and_is_never_early() {
 fn a_time_that_has_come_is_no_wait_though_the_clock_stands() {
     let bench = Bench::new();
     bench.now.set(bench.begin + Duration::from_nanos(7));
-    let handle = bench.core.handle();
-    let task = bench.core.spawn(async move {
+    let handle = bench.executor.handle();
+    let task = bench.executor.spawn(async move {
         handle.sleep(Duration::ZERO).await;
         handle.sleep_until(handle.now()).await;
         let late = handle.timeout(Duration::ZERO, pending::<()>()).await;
@@ -326,7 +339,7 @@ fn a_time_that_has_come_is_no_wait_though_the_clock_stands() {
     });
     bench.settle();
     assert!(task.is_finished());
-    assert_eq!(bench.core.block_on(task), Ok((Err(Elapsed), Ok(5))));
+    assert_eq!(bench.executor.block_on(task), Ok((Err(Elapsed), Ok(5))));
 }
 
 #[test]
@@ -335,7 +348,7 @@ fn timers_have_their_turn_while_tasks_are_always_ready() {
     let (polls, over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
     for _ in 0..3 {
         let (polls, over) = (Rc::clone(&polls), Rc::clone(&over));
-        let busy = bench.core.spawn(async move {
+        let busy = bench.executor.spawn(async move {
             while !over.get() {
                 polls.set(polls.get() + 1);
                 yield_now().await;
@@ -343,13 +356,13 @@ fn timers_have_their_turn_while_tasks_are_always_ready() {
         });
         busy.detach();
     }
-    let late = bench.core.spawn(pending::<()>()).deadline(SECOND);
-    assert!(bench.core.poll());
+    let late = bench.executor.spawn(pending::<()>()).deadline(SECOND);
+    assert!(bench.executor.poll());
     bench.now.set(bench.begin + SECOND + TICK);
     polls.set(0);
     while !late.is_finished() {
-        assert!(bench.core.poll() && polls.get() <= 128 + 3);
+        assert!(bench.executor.poll() && polls.get() <= 128 + 3);
     }
     over.set(true);
-    bench.core.run();
+    bench.executor.run();
 }

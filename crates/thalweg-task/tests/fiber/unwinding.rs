@@ -263,10 +263,10 @@ impl Drop for SendsAtLast {
 
 #[test]
 fn a_destructor_runs_no_other_task_on_the_stack_of_its_fiber() {
-    let (core, stacks, ran) = (LocalExecutor::new(), pool(), Rc::new(Cell::new(None)));
+    let (executor, stacks, ran) = (LocalExecutor::new(), pool(), Rc::new(Cell::new(None)));
     let (tx, mut rx) = slot::<u8, Local>();
-    let received = core.spawn(async move { rx.recv().await });
-    core.poll();
+    let received = executor.spawn(async move { rx.recv().await });
+    executor.poll();
     let sends = SendsAtLast(tx, ran.clone());
     let mut fiber = stacks
         .fiber(move |ctx| {
@@ -277,7 +277,7 @@ fn a_destructor_runs_no_other_task_on_the_stack_of_its_fiber() {
     assert!(poll_once(&mut fiber).is_pending());
     drop(fiber);
     assert_eq!(ran.get(), Some(false));
-    assert_eq!(core.block_on(received).unwrap(), Ok(1));
+    assert_eq!(executor.block_on(received).unwrap(), Ok(1));
 }
 
 /// Panics when it is dropped.

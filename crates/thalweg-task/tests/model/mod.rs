@@ -24,7 +24,7 @@ use script::{Act, Line, PANIC, Script};
 use thalweg_testkit::wakers::poll_once;
 use world::{Fault, World};
 
-/// A step of the core's thread.
+/// A step of the executor's thread.
 #[derive(Debug, Clone)]
 enum Step {
     Do(Act),
@@ -106,7 +106,7 @@ fn hush() {
 }
 
 struct Run<F: Family> {
-    core: LocalExecutor,
+    executor: LocalExecutor,
     world: Rc<World<F>>,
 }
 
@@ -118,9 +118,9 @@ impl<F: Family> Run<F> {
         let builder = LocalExecutor::builder()
             .budget(budget)
             .clock(move || read.get());
-        let core = builder.build().expect("no processor is named");
+        let executor = builder.build().expect("no processor is named");
         let world = Rc::new(World {
-            handle: core.handle(),
+            handle: executor.handle(),
             oracle: RefCell::new(Oracle::default()),
             begin,
             now,
@@ -132,13 +132,13 @@ impl<F: Family> Run<F> {
             senders: RefCell::default(),
             wakers: RefCell::default(),
         });
-        Run { core, world }
+        Run { executor, world }
     }
 
     fn take(&self, step: &Step) {
         match step {
             Step::Do(act) => self.world.perform(act),
-            Step::Poll => drop(self.core.poll()),
+            Step::Poll => drop(self.executor.poll()),
             Step::Settle => self.settle(),
             Step::Pass(time) => {
                 let now = self.world.with_oracle(|oracle| {
@@ -154,8 +154,8 @@ impl<F: Family> Run<F> {
     /// Polls until nothing is left to do, and checks that this is so. Everything is kept.
     fn settle(&self) {
         let world = &self.world;
-        let is_at_rest = (0..POLLS_MAX).any(|_| !self.core.poll());
-        world.with_oracle(|oracle| oracle.agree("the core came to rest", is_at_rest, true));
+        let is_at_rest = (0..POLLS_MAX).any(|_| !self.executor.poll());
+        world.with_oracle(|oracle| oracle.agree("the executor came to rest", is_at_rest, true));
         let live = world.handle.task_count();
         world.with_oracle(|oracle| oracle.rests(live, &alive(world)));
         for (task, id) in world.ids.borrow().iter().enumerate() {
@@ -166,12 +166,12 @@ impl<F: Family> Run<F> {
         }
     }
 
-    /// Drops the core while all handles, senders and wakers are there, then these.
+    /// Drops the executor while all handles, senders and wakers are there, then these.
     fn finish(self) -> Result<(), String> {
         self.settle();
-        let Run { core, world } = self;
+        let Run { executor, world } = self;
         world.with_oracle(|oracle| oracle.is_closed = true);
-        drop(core);
+        drop(executor);
         for task in 0..world.ids.borrow().len() {
             let Some(mut held) = world.tasks.borrow_mut()[task].take() else {
                 continue;

@@ -49,7 +49,7 @@ pub(crate) enum Waits {
 #[derive(Debug)]
 struct Known {
     waits: Option<Waits>,
-    /// It must be polled before the core is at rest.
+    /// It must be polled before the executor is at rest.
     is_woken: bool,
     /// Wake-ups since then, of which several may be one poll.
     wakes: u32,

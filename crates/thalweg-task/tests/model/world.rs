@@ -134,7 +134,7 @@ impl<F: Family> World<F> {
         let number = self.with_oracle(Oracle::spawn);
         let (tx, rx) = slot::<Token, F>();
         let ear = Ear::new(self, number, rx);
-        // A core that is gone drops the future within `spawn`.
+        // An executor that is gone drops the future within `spawn`.
         self.ids.borrow_mut().push(None);
         self.tasks.borrow_mut().push(None);
         self.senders.borrow_mut().push(Some(Rc::new(tx)));

@@ -16,7 +16,7 @@ use crate::export::{self, Export};
 use crate::ring::CAPACITY_MAX;
 use crate::ring::sync::Arc;
 use crate::state::{Lifecycle, StateView};
-use crate::wait::Mode;
+use crate::wait::WaitMode;
 #[cfg(not(any(loom, shuttle)))]
 #[cfg(not(any(loom, shuttle)))]
 mod exported;
@@ -272,8 +272,8 @@ macro_rules! inbox_options {
                 self
             }
 
-            /// Sets how publishers and consumers wait; default [`Mode::Balanced`].
-            pub fn mode(mut self, mode: Mode) -> Self {
+            /// Sets how publishers and consumers wait; default [`WaitMode::Balanced`].
+            pub fn mode(mut self, mode: WaitMode) -> Self {
                 self.options.mode = mode;
                 self
             }
@@ -289,7 +289,7 @@ impl<M: Message> BusBuilder<M> {
             options: Options {
                 capacity: CAPACITY,
                 admission: Admission::default(),
-                mode: Mode::default(),
+                mode: WaitMode::default(),
                 express: None,
             },
             export_to: None,

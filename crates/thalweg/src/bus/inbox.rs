@@ -46,7 +46,7 @@ use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
 use crate::ring::{CAPACITY_MAX, CapacityError};
-use crate::wait::{Mode, Panics};
+use crate::wait::{Panics, WaitMode};
 
 /// The reason why a bus, an inbox or a publisher can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub(super) type Receiver<M> = channel::Receiver<Item<M>, Mpmc>;
 pub(super) struct Options {
     pub(super) capacity: usize,
     pub(super) admission: Admission,
-    pub(super) mode: Mode,
+    pub(super) mode: WaitMode,
     /// From which priority on messages overtake, and how many of them may wait.
     pub(super) express: Option<(Priority, usize)>,
 }

@@ -107,9 +107,9 @@
 //!
 //! # What adapts
 //! [`Consumer::try_recv_each`] takes batches whose size follows the number of waiting messages, and
-//! a consumer that waits spins before it sleeps where that pays ([`Mode`](crate::wait::Mode)).
-//! [`Bus::inbox_readings`] has the counters that show whether an inbox keeps up, and
-//! [`Bus::snapshot`] has all counts.
+//! a consumer that waits spins before it sleeps where that pays
+//! ([`WaitMode`](crate::wait::WaitMode)). [`Bus::inbox_readings`] has the counters that show
+//! whether an inbox keeps up, and [`Bus::snapshot`] has all counts.
 //!
 //! # Ends
 //! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;

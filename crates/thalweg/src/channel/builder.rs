@@ -9,7 +9,7 @@ use super::sender::Sender;
 use super::stores::{RecvEnd, SendEnd};
 use crate::ring::sync::Arc;
 use crate::ring::{CAPACITY_MAX, CapacityError, Layout, MpmcEnd, MpmcRing, spsc};
-use crate::wait::Mode;
+use crate::wait::WaitMode;
 
 /// Elements above this size, in bytes, are laid out side by side: beside a sequence they would
 /// take more lines than they need.
@@ -143,8 +143,8 @@ impl Builder {
         self
     }
 
-    /// Sets how endpoints wait; default [`Mode::Balanced`].
-    pub fn mode(mut self, mode: Mode) -> Self {
+    /// Sets how endpoints wait; default [`WaitMode::Balanced`].
+    pub fn mode(mut self, mode: WaitMode) -> Self {
         self.settings.mode = mode;
         self
     }

@@ -17,7 +17,7 @@ use crate::export::Export;
 use crate::ring::CapacityError;
 use crate::ring::sequence::{Tally, memory_for};
 use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, fault, lock, order};
-use crate::wait::{EventCount, Mode};
+use crate::wait::{EventCount, WaitMode};
 
 /// The policy for a send when the channel is full.
 ///
@@ -54,7 +54,7 @@ impl Overflow {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Settings {
     pub(super) overflow: Overflow,
-    pub(super) mode: Mode,
+    pub(super) mode: WaitMode,
     /// The number of waiting elements above which senders yield.
     pub(super) soft_limit: Option<usize>,
 }

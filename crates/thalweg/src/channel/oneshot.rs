@@ -170,7 +170,7 @@ impl<T> OneshotReceiver<T> {
     ///
     /// ```
     /// use thalweg::channel::{OneshotSender, mpsc, oneshot};
-    /// use thalweg::wait::{Mode, Pace};
+    /// use thalweg::wait::{WaitMode, Pace};
     ///
     /// let (mut requests, mut inbox) = mpsc::<(u32, OneshotSender<u32>)>(16);
     /// std::thread::spawn(move || {
@@ -178,7 +178,7 @@ impl<T> OneshotReceiver<T> {
     ///         let _ = reply.send(n * n);
     ///     }
     /// });
-    /// let mut pace = Pace::new(Mode::Balanced);
+    /// let mut pace = Pace::new(WaitMode::Balanced);
     /// for n in 0..100 {
     ///     let (reply, mut answer) = oneshot();
     ///     requests.send((n, reply)).expect("the server is there");

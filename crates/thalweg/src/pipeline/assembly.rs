@@ -20,7 +20,7 @@ use crate::export::{self, Export};
 use crate::ring::broadcast::{Progress, Reader, RingPublisher};
 use crate::ring::sync::{IS_MODEL, spin_hint, thread, yield_now};
 use crate::state::Lifecycle;
-use crate::wait::{Strategy, cores};
+use crate::wait::{WaitStrategy, cores};
 
 /// Makes a stage, whatever its kind, with its meter and the number of events after which it
 /// reports.
@@ -248,7 +248,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             debug_assert!(!is_worker || at + 1 == WORKER);
             // A worker without stages sleeps; it must be woken for the first ones.
             let strategy = if is_worker {
-                Strategy::Adaptive
+                WaitStrategy::Adaptive
             } else {
                 self.plan.strategy
             };

@@ -19,7 +19,7 @@ use super::timeline::Timeline;
 use crate::ring::broadcast::{Availability, Reader, RingBuilder};
 use crate::ring::sync::{AtomicU32, Ordering, fault, models};
 use crate::state::Lifecycle;
-use crate::wait::Strategy;
+use crate::wait::WaitStrategy;
 
 models! { fault::check;
     what_an_owner_published_before_it_went_is_merged: an_owner_goes, ["change", "changed"];
@@ -40,7 +40,7 @@ fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
     control.enter(Lifecycle::Running, "started");
     let timeline = Arc::new(Timeline::new(1, 20, 1, 1, true));
     let mut merger = Merger::new(publisher, &timeline, &control);
-    let wait = StageWait::new(Strategy::Yield, true);
+    let wait = StageWait::new(WaitStrategy::Yield, true);
     let producer = merger.lane(1, || 0, CALLER, Default::default(), wait);
     let producer = producer.expect("a valid lane");
     (producer, merger, readers.remove(0), control)

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::error::PipelineError;
 use crate::ring::sync::IS_MODEL;
-use crate::wait::Strategy;
+use crate::wait::WaitStrategy;
 use crate::wait::cores::{self, Cores};
 
 /// The placement of the stages of a pipeline on threads. The results are the same for each; the
@@ -20,8 +20,9 @@ use crate::wait::cores::{self, Cores};
 /// - one core: no thread is pinned, and none spins; a thread sleeps at once, or yields once before
 ///   where that has paid.
 ///
-/// That is for [`Strategy::Adaptive`], the default. Another strategy of [`waiting`](Self::waiting)
-/// holds however many cores there are: with [`Strategy::Spin`] threads spin, also on one core.
+/// That is for [`WaitStrategy::Adaptive`], the default. Another strategy of
+/// [`waiting`](Self::waiting) holds however many cores there are: with [`WaitStrategy::Spin`]
+/// threads spin, also on one core.
 ///
 /// Stages that share a thread take turns, so each of these is a deadlock:
 /// - A stage waits for a later stage of its own thread.
@@ -39,7 +40,7 @@ use crate::wait::cores::{self, Cores};
 pub struct Placement {
     kind: Kind,
     pinned: bool,
-    strategy: Strategy,
+    strategy: WaitStrategy,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl Placement {
         Self {
             kind,
             pinned: true,
-            strategy: Strategy::Adaptive,
+            strategy: WaitStrategy::Adaptive,
         }
     }
 
@@ -159,9 +160,9 @@ impl Placement {
         self
     }
 
-    /// Sets how threads wait; default [`Strategy::Adaptive`]. It holds for all threads of the
+    /// Sets how threads wait; default [`WaitStrategy::Adaptive`]. It holds for all threads of the
     /// pipeline, except the worker of [`auto`](Self::auto), which is always adaptive.
-    pub fn waiting(mut self, strategy: Strategy) -> Self {
+    pub fn waiting(mut self, strategy: WaitStrategy) -> Self {
         self.strategy = strategy;
         self
     }
@@ -228,7 +229,7 @@ pub(super) struct PlannedThread {
 pub(super) struct Plan {
     pub(super) caller: Vec<usize>,
     pub(super) threads: Vec<PlannedThread>,
-    pub(super) strategy: Strategy,
+    pub(super) strategy: WaitStrategy,
     /// Threads outnumber the cores, of which there are several.
     pub(super) is_oversubscribed: bool,
 }

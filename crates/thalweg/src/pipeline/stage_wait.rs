@@ -3,7 +3,7 @@
 use thalweg_measure::clock::Clock;
 
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
-use crate::wait::{EventCount, Mode, Pace, Strategy, block, prepare_parker};
+use crate::wait::{EventCount, Pace, WaitMode, WaitStrategy, block, prepare_parker};
 
 /// The time for which a thread yields before it sleeps, where threads outnumber the cores, ns. It
 /// is longer than the thread would spin: yielding costs the other threads of the core little, and a
@@ -23,7 +23,7 @@ const LONG_NS: u64 = 10_000;
 /// How a thread of a pipeline waits: for events, and for room.
 #[derive(Debug)]
 pub(super) struct StageWait {
-    strategy: Strategy,
+    strategy: WaitStrategy,
     /// Threads outnumber the cores.
     is_oversubscribed: bool,
     pace: Pace,
@@ -34,14 +34,15 @@ pub(super) struct StageWait {
 
 impl StageWait {
     /// Returns a wait by `strategy`. Where threads outnumber the cores (`is_oversubscribed`),
-    /// [`Strategy::Adaptive`] yields instead of spinning.
-    pub(super) fn new(strategy: Strategy, is_oversubscribed: bool) -> Self {
+    /// [`WaitStrategy::Adaptive`] yields instead of spinning.
+    pub(super) fn new(strategy: WaitStrategy, is_oversubscribed: bool) -> Self {
         let mode = match strategy {
-            Strategy::Adaptive if !is_oversubscribed => Mode::Balanced,
+            WaitStrategy::Adaptive if !is_oversubscribed => WaitMode::Balanced,
             // They spin or yield here, not in the pace, or not at all.
-            Strategy::Adaptive | Strategy::Spin | Strategy::Yield | Strategy::Park => {
-                Mode::LowPower
-            }
+            WaitStrategy::Adaptive
+            | WaitStrategy::Spin
+            | WaitStrategy::Yield
+            | WaitStrategy::Park => WaitMode::LowPower,
         };
         Self {
             strategy,
@@ -62,17 +63,17 @@ impl StageWait {
     /// Returns whether pausing for a moment keeps no thread from running.
     pub(super) fn may_spin(&self) -> bool {
         match self.strategy {
-            Strategy::Spin => !IS_MODEL,
-            Strategy::Adaptive => self.pace.may_spin(),
-            Strategy::Yield | Strategy::Park => false,
+            WaitStrategy::Spin => !IS_MODEL,
+            WaitStrategy::Adaptive => self.pace.may_spin(),
+            WaitStrategy::Yield | WaitStrategy::Park => false,
         }
     }
 
     fn yields(&self) -> bool {
         match self.strategy {
-            Strategy::Yield => true,
-            Strategy::Adaptive => self.is_oversubscribed,
-            Strategy::Spin | Strategy::Park => false,
+            WaitStrategy::Yield => true,
+            WaitStrategy::Adaptive => self.is_oversubscribed,
+            WaitStrategy::Spin | WaitStrategy::Park => false,
         }
     }
 
@@ -83,9 +84,9 @@ impl StageWait {
             return;
         }
         let awake_ns = match self.strategy {
-            Strategy::Spin | Strategy::Yield => u64::MAX,
-            Strategy::Adaptive if self.is_oversubscribed && !IS_MODEL => YIELD_NS,
-            Strategy::Adaptive | Strategy::Park => 0,
+            WaitStrategy::Spin | WaitStrategy::Yield => u64::MAX,
+            WaitStrategy::Adaptive if self.is_oversubscribed && !IS_MODEL => YIELD_NS,
+            WaitStrategy::Adaptive | WaitStrategy::Park => 0,
         };
         let (turn, began) = (self.turn(), self.clock.ticks());
         let awake = self.clock.ticks_from_ns(awake_ns);
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn every_strategy_ends_when_the_condition_holds() {
-        for &strategy in Strategy::ALL {
+        for &strategy in WaitStrategy::ALL {
             for (is_oversubscribed, room) in [(false, 0), (true, 0), (false, 64), (true, 64)] {
                 let shared = Arc::new((AtomicBool::new(false), EventCount::new()));
                 let waiting = Arc::clone(&shared);

@@ -56,7 +56,7 @@ use std::time::Instant;
 use thalweg_measure::clock::Clock;
 
 use crate::ring::sync::{AtomicU64, Mutex, Ordering, fault, lock, order};
-use crate::wait::{EventCount, Mode, Pace, Registration, block, wait_until};
+use crate::wait::{EventCount, Pace, Registration, WaitMode, block, wait_until};
 use declare::{declared, is_sound, reachable};
 
 pub use declare::{Lifecycle, STATES_MAX, StateInfo, StateSet, States};
@@ -342,7 +342,7 @@ impl<S: States> StateView<S> {
         let check = self.check_for(wanted.into());
         let outcome = block(
             &self.event_count,
-            &mut Pace::new(Mode::LowPower),
+            &mut Pace::new(WaitMode::LowPower),
             None,
             check,
         );
@@ -358,7 +358,7 @@ impl<S: States> StateView<S> {
         wanted: impl Into<StateSet<S>>,
         deadline: Instant,
     ) -> Result<(), WaitError<S>> {
-        let (wanted, pace) = (wanted.into(), &mut Pace::new(Mode::LowPower));
+        let (wanted, pace) = (wanted.into(), &mut Pace::new(WaitMode::LowPower));
         match block(
             &self.event_count,
             pace,

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::ring::sync::{AtomicU32, Ordering, fault, models};
-use crate::wait::{Mode, Pace, block};
+use crate::wait::{Pace, WaitMode, block};
 use loom::thread;
 // Not the model's, which must not be touched once a model has failed.
 use std::sync::Arc;
@@ -112,7 +112,7 @@ fn a_passing_state() {
     });
     let waited = block(
         &state.event_count,
-        &mut Pace::new(Mode::LowPower),
+        &mut Pace::new(WaitMode::LowPower),
         None,
         looking,
     );

@@ -42,9 +42,9 @@ use std::time::Instant;
 
 use thalweg_measure::clock::{Clock, TimeSource};
 
-use super::Mode;
+use super::WaitMode;
 use super::cores::{self, View};
-use super::costs::{Costs, WAKE_NS, WAKE_NS_DEFAULT};
+use super::costs::{WAKE_NS, WAKE_NS_DEFAULT, WaitCosts};
 use super::parker::Woken;
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 
@@ -81,7 +81,7 @@ enum Turns {
 /// The pace of an endpoint: how it waits, and what it has learned. It belongs to one thread at a
 /// time, and may move.
 pub struct Pace<C: TimeSource = Clock> {
-    mode: Mode,
+    mode: WaitMode,
     clock: C,
     cores: CoreView,
     /// The measured cost of yielding on a shared core.
@@ -117,7 +117,7 @@ shown!([C: TimeSource] Pace<C>, "Pace", this,
 impl Pace {
     /// Returns a pace that has learned nothing yet. The first one of a process calibrates the
     /// clock, which takes some 10 ms.
-    pub fn new(mode: Mode) -> Self {
+    pub fn new(mode: WaitMode) -> Self {
         cores::prepare();
         Self::with(mode, Clock::global(), cores::view)
     }
@@ -125,13 +125,13 @@ impl Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self::new(Mode::default())
+        Self::new(WaitMode::default())
     }
 }
 
 impl<C: TimeSource> Pace<C> {
-    fn with(mode: Mode, clock: C, cores: fn() -> View) -> Self {
-        let wake = clock.ticks_from_ns(Costs::current().wake_ns);
+    fn with(mode: WaitMode, clock: C, cores: fn() -> View) -> Self {
+        let wake = clock.ticks_from_ns(WaitCosts::current().wake_ns);
         Self {
             mode,
             clock,
@@ -153,7 +153,7 @@ impl<C: TimeSource> Pace<C> {
     }
 
     /// Returns the mode.
-    pub(crate) fn mode(&self) -> Mode {
+    pub(crate) fn mode(&self) -> WaitMode {
         self.mode
     }
 
@@ -220,14 +220,14 @@ impl<C: TimeSource> Pace<C> {
             return Turns::None;
         }
         match self.mode {
-            Mode::LowPower => Turns::None,
+            WaitMode::LowPower => Turns::None,
             _ if self.cores.is_shared() && self.yields_pay() => Turns::YieldOnce,
             _ if self.cores.is_shared() || self.cores.must_sleep() => Turns::None,
-            Mode::Latency if self.crowded == 0 => Turns::Pause,
-            Mode::Latency => Turns::Yield,
-            Mode::Balanced if self.gap > self.wake + self.wake / 2 => Turns::None,
-            Mode::Balanced if self.crowded > 0 => Turns::Yield,
-            Mode::Balanced => Turns::Pause,
+            WaitMode::Latency if self.crowded == 0 => Turns::Pause,
+            WaitMode::Latency => Turns::Yield,
+            WaitMode::Balanced if self.gap > self.wake + self.wake / 2 => Turns::None,
+            WaitMode::Balanced if self.crowded > 0 => Turns::Yield,
+            WaitMode::Balanced => Turns::Pause,
         }
     }
 
@@ -282,10 +282,10 @@ impl<C: TimeSource> Pace<C> {
     fn first_read(&mut self, now: u64) {
         self.began = Some(now);
         let budget = match self.mode {
-            Mode::Latency => self.clock.ticks_from_ns(LATENCY_NS),
-            Mode::Balanced if self.gap > self.wake / 2 => 2 * self.wake,
-            Mode::Balanced => self.wake,
-            Mode::LowPower => 0,
+            WaitMode::Latency => self.clock.ticks_from_ns(LATENCY_NS),
+            WaitMode::Balanced if self.gap > self.wake / 2 => 2 * self.wake,
+            WaitMode::Balanced => self.wake,
+            WaitMode::LowPower => 0,
         };
         let left = self.deadline.map_or(u64::MAX, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now());

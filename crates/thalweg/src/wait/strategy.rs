@@ -7,7 +7,7 @@
 /// The way in which the threads of a pipeline wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Strategy {
+pub enum WaitStrategy {
     /// The thread spins for the whole wait, even on one core and where threads outnumber the cores.
     /// It has the shortest reaction (a cache line from core to core, 0.1 to 0.2 µs) if the thread
     /// has a core of its own, and is many times slower than the other strategies if it has not.
@@ -26,7 +26,7 @@ pub enum Strategy {
     Adaptive,
 }
 
-impl Strategy {
+impl WaitStrategy {
     /// All of the values.
     pub const ALL: &[Self] = &[Self::Spin, Self::Yield, Self::Park, Self::Adaptive];
 
@@ -43,7 +43,7 @@ impl Strategy {
 /// or for little CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
-pub enum Mode {
+pub enum WaitMode {
     /// It spins for up to 5 ms before it sleeps: the shortest reaction. The ends of a busy channel
     /// never sleep, and react within 0.1 to 0.5 µs; those of an idle one cost nothing after those 5
     /// ms. On one core, or where both threads are pinned to the same, it waits as
@@ -59,7 +59,7 @@ pub enum Mode {
     LowPower,
 }
 
-impl Mode {
+impl WaitMode {
     /// All of the values.
     pub const ALL: &[Self] = &[Self::Latency, Self::Balanced, Self::LowPower];
 

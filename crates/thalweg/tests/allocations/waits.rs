@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use thalweg::wait::{EventCount, Mode, Pace, TimedOut, block};
+use thalweg::wait::{EventCount, Pace, TimedOut, WaitMode, block};
 
 use super::calls;
 
 /// After this, the thread has what it sleeps on.
 fn wait_once() {
-    let (event_count, mut pace) = (EventCount::new(), Pace::new(Mode::LowPower));
+    let (event_count, mut pace) = (EventCount::new(), Pace::new(WaitMode::LowPower));
     let never = block(&event_count, &mut pace, Some(Instant::now()), || None::<()>);
     assert_eq!(never, Err(TimedOut));
 }
@@ -40,7 +40,7 @@ fn a_list_of_sixteen_does_not_allocate() {
 fn a_wait_that_times_out_does_not_allocate() {
     wait_once();
     let event_count = EventCount::new();
-    for &mode in Mode::ALL {
+    for &mode in WaitMode::ALL {
         let mut pace = Pace::new(mode);
         let calls = calls(|| {
             for _ in 0..20 {
@@ -62,7 +62,7 @@ fn a_wait_that_times_out_does_not_allocate() {
 #[test]
 fn threads_that_wake_each_other_do_not_allocate() {
     const TURNS: u64 = 500;
-    for &mode in Mode::ALL {
+    for &mode in WaitMode::ALL {
         let (turn, event_counts) = (AtomicU64::new(0), [EventCount::new(), EventCount::new()]);
         let both = Barrier::new(2);
         let play = |me: u64| {
@@ -86,6 +86,6 @@ fn threads_that_wake_each_other_do_not_allocate() {
             play(0);
         });
         let parked: u64 = event_counts.iter().map(EventCount::registrations).sum();
-        assert!(mode != Mode::LowPower || parked > 0, "no thread slept");
+        assert!(mode != WaitMode::LowPower || parked > 0, "no thread slept");
     }
 }

@@ -6,19 +6,19 @@ use crate::bus::watchdog::watched;
 use std::sync::mpsc;
 use std::thread;
 use thalweg::bus::{Admission, Bus, Priority, Topics};
-use thalweg::wait::Mode;
+use thalweg::wait::WaitMode;
 
 const ROUNDS: usize = 100;
 
 /// Limits of 1, 2, 3 and 4 messages.
-fn bus(mode: Mode) -> Bus<Note> {
+fn bus(mode: WaitMode) -> Bus<Note> {
     let bus = Bus::builder().capacity(4).mode(mode);
     bus.admission(Admission::reserve(1, 1, 1)).build().unwrap()
 }
 
 /// Four publishers wait. Each message that is taken makes room for at most one of them, and which
 /// one is known: another publisher that was woken for it must not keep it from that one.
-fn room_reaches_the_one_that_can_use_it(mode: Mode) {
+fn room_reaches_the_one_that_can_use_it(mode: WaitMode) {
     let bus = bus(mode);
     let mut rx = bus.subscribe(Topics::ALL).unwrap();
     let mut filler = bus.publisher("filler").unwrap();
@@ -70,7 +70,7 @@ fn room_reaches_the_one_that_can_use_it(mode: Mode) {
 
 #[test]
 fn room_reaches_the_one_that_can_use_it_in_every_mode() {
-    for &mode in Mode::ALL {
+    for &mode in WaitMode::ALL {
         watched(move || room_reaches_the_one_that_can_use_it(mode));
     }
 }
@@ -79,7 +79,7 @@ fn room_reaches_the_one_that_can_use_it_in_every_mode() {
 fn a_stream_through_little_room_loses_nothing() {
     watched(|| {
         const EACH: u64 = 2_000;
-        let bus = bus(Mode::Balanced);
+        let bus = bus(WaitMode::Balanced);
         let mut rx = bus.subscribe(Topics::ALL).unwrap();
         let mut second = rx.share();
         let threads = Priority::ALL.map(|priority| {

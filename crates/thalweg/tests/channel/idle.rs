@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
-use thalweg::wait::Mode;
+use thalweg::wait::WaitMode;
 
 /// The counts of the system for a thread of this process.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,7 +56,7 @@ type Release = Box<dyn FnOnce()>;
 fn block_both<S: Made>(
     flavour: Flavour<S>,
     ids: &mpsc::Sender<Option<String>>,
-    mode: Mode,
+    mode: WaitMode,
 ) -> Vec<Release> {
     let make = || flavour.make::<u32>(flavour.options(2).mode(mode)).unwrap();
     let (tx, mut rx) = make();
@@ -73,7 +73,7 @@ fn block_both<S: Made>(
     vec![Box::new(release)]
 }
 
-fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
+fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: WaitMode) -> Vec<Release> {
     use crate::channel::flavour::{MPMC, ORDERED, PACKED, RENDEZVOUS, SLOTTED, UNBOUNDED};
     [
         block_both(PACKED, ids, mode),
@@ -92,9 +92,9 @@ fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
 fn a_blocked_second_costs_no_processor_and_no_wake_up() {
     crate::channel::watchdog::watched(|| {
         let (ids, names) = mpsc::channel();
-        let mut releases = all_kinds(&ids, Mode::Balanced);
-        releases.extend(all_kinds(&ids, Mode::Latency));
-        releases.extend(all_kinds(&ids, Mode::LowPower));
+        let mut releases = all_kinds(&ids, WaitMode::Balanced);
+        releases.extend(all_kinds(&ids, WaitMode::Latency));
+        releases.extend(all_kinds(&ids, WaitMode::LowPower));
         drop(ids);
         // Each of them is listed to be woken. Latency mode has spun before.
         let names: Option<Vec<String>> = names.iter().take(releases.len() * 2).collect();

@@ -13,7 +13,7 @@ use thalweg::channel::{
     OneshotReceiver, OneshotSender, RecvError, RecvTimeoutError, SendError, TryRecvError, mpsc,
     oneshot,
 };
-use thalweg::wait::{Mode, Pace};
+use thalweg::wait::{WaitMode, Pace};
 use thalweg_testkit::wakers::{Alarm, block_on};
 
 const SOON: Duration = Duration::from_millis(2);
@@ -49,7 +49,7 @@ fn the_element_is_received_once_in_every_form() {
 fn a_receiver_sees_that_its_sender_went() {
     let (tx, mut rx) = oneshot::<u8>();
     assert_eq!(rx.recv_timeout(SOON), Err(RecvTimeoutError::Timeout));
-    let mut pace = Pace::new(Mode::LowPower);
+    let mut pace = Pace::new(WaitMode::LowPower);
     let deadline = Some(Instant::now() + SOON);
     assert_eq!(
         rx.recv_with_pace(&mut pace, deadline),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use thalweg::channel::{
     Builder, RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError, mpmc, mpsc, spsc,
 };
-use thalweg::wait::Mode;
+use thalweg::wait::WaitMode;
 
 #[test]
 fn a_send_returns_when_the_element_was_taken() {
@@ -123,7 +123,7 @@ fn batches_go_element_by_element() {
 #[test]
 fn every_element_arrives_once_whatever_the_ways() {
     const EACH: u64 = 4_000;
-    for &mode in Mode::ALL {
+    for &mode in WaitMode::ALL {
         let (tx, rx) = Builder::new(0).mode(mode).mpmc::<u64>().unwrap();
         let senders = [0, 1, 2].map(|n| {
             let mut tx = tx.clone();

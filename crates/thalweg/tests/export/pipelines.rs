@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use serde_json::Value;
 use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement, StageStats};
-use thalweg::wait::Strategy;
+use thalweg::wait::WaitStrategy;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
@@ -233,7 +233,7 @@ fn a_directory_that_is_not_there_stops_nothing() {
 fn the_slow_stage_is_the_one_with_the_most_work() {
     let work = |turns: u64| (0..turns).fold(1, |sum, turn| black_box(sum ^ turn));
     for (capacity, placement) in [
-        (64, Placement::threads(3).waiting(Strategy::Yield)),
+        (64, Placement::threads(3).waiting(WaitStrategy::Yield)),
         (64, Placement::inline()),
         (4_096, Placement::caller_and_threads(1, 1)),
     ] {

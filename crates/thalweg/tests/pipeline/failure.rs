@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 
 use thalweg::pipeline::{Failure, Flow, Pipeline, Placement, Processed};
-use thalweg::wait::Strategy;
+use thalweg::wait::WaitStrategy;
 
 use crate::pipeline::watchdog::watched;
 
@@ -86,7 +86,7 @@ fn placements() -> [Placement; 5] {
 fn what_a_stage_holds_may_panic_in_its_drop_and_that_is_the_stages_failure() {
     for placement in placements() {
         for producers in [0, 1] {
-            let asleep = placement.clone().waiting(Strategy::Park);
+            let asleep = placement.clone().waiting(WaitStrategy::Park);
             let dropped = Arc::new(AtomicU64::new(0));
             let (first, bomb, last) = (Tally(Arc::clone(&dropped)), Bomb, Tally(dropped.clone()));
             let seen = Arc::new(AtomicU64::new(0));
@@ -146,7 +146,7 @@ impl Drop for Thrower {
 fn what_a_panic_throws_may_panic_in_its_drop_and_all_threads_get_the_error() {
     for placement in placements() {
         for (producers, at_work) in [(0, true), (0, false), (1, true), (1, false)] {
-            let asleep = placement.clone().waiting(Strategy::Park);
+            let asleep = placement.clone().waiting(WaitStrategy::Park);
             let dropped = Arc::new(AtomicU64::new(0));
             let (first, last) = (Tally(Arc::clone(&dropped)), Tally(dropped.clone()));
             let thrower = (!at_work).then(|| Thrower);
@@ -196,7 +196,7 @@ fn an_event_may_panic_in_its_drop_and_that_is_a_failure() {
     ];
     for placement in placements {
         for producers in [0, 1] {
-            let asleep = placement.clone().waiting(Strategy::Park);
+            let asleep = placement.clone().waiting(WaitStrategy::Park);
             let dropped = Arc::new(AtomicU64::new(0));
             let (first, last) = (Tally(Arc::clone(&dropped)), Tally(dropped.clone()));
             let run = move || {

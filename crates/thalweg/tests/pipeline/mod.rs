@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use thalweg::pipeline::{Flow, Pipeline, PipelineBuilder, Placement};
-use thalweg::wait::Strategy;
+use thalweg::wait::WaitStrategy;
 
 #[derive(Default, Debug)]
 struct Event {
@@ -39,7 +39,11 @@ fn placements() -> Vec<Placement> {
         Placement::explicit().on_caller(["b"]).on_thread(["a", "c"]),
         Placement::threads(3).unpinned(),
     ];
-    for strategy in [Strategy::Yield, Strategy::Park, Strategy::Adaptive] {
+    for strategy in [
+        WaitStrategy::Yield,
+        WaitStrategy::Park,
+        WaitStrategy::Adaptive,
+    ] {
         all.push(Placement::threads(2).waiting(strategy));
     }
     all

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 
 use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement};
-use thalweg::wait::Strategy;
+use thalweg::wait::WaitStrategy;
 
 use crate::channel::idle::{Usage, own_id, usage};
 use crate::pipeline::watchdog::watched;
@@ -17,12 +17,12 @@ const CAPACITY: usize = 64;
 fn elsewhere() -> Vec<Placement> {
     let mut all = vec![
         Placement::threads(2),
-        Placement::threads(2).waiting(Strategy::Park),
+        Placement::threads(2).waiting(WaitStrategy::Park),
         Placement::caller_and_threads(1, 1),
-        Placement::caller_and_threads(1, 1).waiting(Strategy::Park),
+        Placement::caller_and_threads(1, 1).waiting(WaitStrategy::Park),
     ];
     all.extend(
-        Strategy::ALL
+        WaitStrategy::ALL
             .iter()
             .map(|&strategy| Placement::threads(1).waiting(strategy)),
     );
@@ -177,7 +177,7 @@ fn a_last_stage_may_wait_for_the_caller_to_take_its_results_between_publishes() 
 }
 
 /// Two last stages, of which one waits until the caller has taken its results between publishes.
-fn two_last(on_thread: &[&[&str]], strategy: Strategy) {
+fn two_last(on_thread: &[&[&str]], strategy: WaitStrategy) {
     let (sender, receiver) = mpsc::sync_channel(2);
     let placement = on_thread.iter().fold(Placement::explicit(), |all, stages| {
         all.on_thread(stages.iter().copied())
@@ -196,7 +196,7 @@ fn two_last(on_thread: &[&[&str]], strategy: Strategy) {
 
 #[test]
 fn one_of_two_last_stages_on_a_thread_may_wait_for_the_caller() {
-    for &strategy in Strategy::ALL {
+    for &strategy in WaitStrategy::ALL {
         watched(move || two_last(&[&["a", "other", "waits"]], strategy));
         watched(move || two_last(&[&["other", "waits"], &["a"]], strategy));
     }
@@ -204,7 +204,7 @@ fn one_of_two_last_stages_on_a_thread_may_wait_for_the_caller() {
 
 /// As [`two_last`] with the first stage on another thread, which comes ahead while the one that
 /// does not wait is at its first event: the one that waits must not go ahead of its fellow.
-fn ahead_of_its_fellow(strategy: Strategy) {
+fn ahead_of_its_fellow(strategy: WaitStrategy) {
     let (sender, receiver) = mpsc::sync_channel(2);
     let ahead = Arc::new(AtomicU64::new(0));
     let reached = Arc::clone(&ahead);
@@ -241,21 +241,21 @@ fn ahead_of_its_fellow(strategy: Strategy) {
 
 #[test]
 fn a_last_stage_that_may_wait_does_not_go_ahead_of_its_fellow_on_the_thread() {
-    for &strategy in Strategy::ALL {
+    for &strategy in WaitStrategy::ALL {
         watched(move || ahead_of_its_fellow(strategy));
     }
 }
 
 #[test]
 fn a_last_stage_may_wait_for_the_caller_though_another_thread_needs_its_fellow() {
-    for &strategy in Strategy::ALL {
+    for &strategy in WaitStrategy::ALL {
         watched(move || two_last(&[&["a", "waits"], &["other"]], strategy));
     }
 }
 
 /// Stages "a" and "b" share a thread; "b" waits until "c", on another one, is done with the event
 /// before.
-fn waits_for_a_later_stage(strategy: Strategy) {
+fn waits_for_a_later_stage(strategy: WaitStrategy) {
     const COUNT: u64 = 100;
     let settled = Arc::new(AtomicU64::new(0));
     let set = Arc::clone(&settled);
@@ -287,7 +287,7 @@ fn waits_for_a_later_stage(strategy: Strategy) {
 
 #[test]
 fn a_stage_with_a_progress_of_1_may_wait_for_a_later_one_however_threads_wait() {
-    for &strategy in Strategy::ALL {
+    for &strategy in WaitStrategy::ALL {
         watched(move || waits_for_a_later_stage(strategy));
     }
 }

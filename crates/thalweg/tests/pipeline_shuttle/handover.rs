@@ -3,7 +3,7 @@
 use crate::pipeline_shuttle::{answering, explore};
 use shuttle::sync::mpsc::{Receiver, sync_channel};
 use thalweg::pipeline::{Pipeline, Placement};
-use thalweg::wait::Strategy;
+use thalweg::wait::WaitStrategy;
 
 /// Each event's answer is awaited without touching the pipeline.
 fn answered(placement: Placement) {
@@ -29,7 +29,7 @@ fn answers_of_one_thread() {
 
 #[test]
 fn answers_of_two_threads() {
-    explore(|| answered(Placement::threads(2).waiting(Strategy::Park)));
+    explore(|| answered(Placement::threads(2).waiting(WaitStrategy::Park)));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn room_comes_from_two_threads() {
 
 #[test]
 fn room_comes_while_stages_change_hands() {
-    explore(|| through_a_full_ring(Placement::auto().waiting(Strategy::Park)));
+    explore(|| through_a_full_ring(Placement::auto().waiting(WaitStrategy::Park)));
 }
 
 /// Publishes, takes results between publishes, and then the rest.
@@ -107,7 +107,7 @@ fn results_are_drained_between_publishes() {
 
 #[test]
 fn results_are_drained_by_a_caller_that_sleeps() {
-    explore(|| drained_between(Placement::threads(1).waiting(Strategy::Park)));
+    explore(|| drained_between(Placement::threads(1).waiting(WaitStrategy::Park)));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn results_are_drained_beside_another_last_stage() {
                 Placement::explicit()
                     .on_thread(["other", "waits"])
                     .on_thread(["a"])
-                    .waiting(Strategy::Park),
+                    .waiting(WaitStrategy::Park),
             )
             .build()
             .unwrap();
@@ -158,7 +158,7 @@ fn a_thread_whose_first_stage_is_done_sleeps() {
                 Placement::explicit()
                     .on_thread(["a", "c"])
                     .on_thread(["b"])
-                    .waiting(Strategy::Park),
+                    .waiting(WaitStrategy::Park),
             )
             .build()
             .unwrap();
@@ -169,5 +169,5 @@ fn a_thread_whose_first_stage_is_done_sleeps() {
 
 #[test]
 fn results_are_drained_while_stages_change_hands() {
-    explore(|| drained_between(Placement::auto().waiting(Strategy::Park)));
+    explore(|| drained_between(Placement::auto().waiting(WaitStrategy::Park)));
 }

@@ -4,7 +4,7 @@ use crate::pipeline_shuttle::{answering, explore};
 use shuttle::sync::mpsc::channel;
 use shuttle::thread;
 use thalweg::pipeline::Placement;
-use thalweg::wait::Strategy;
+use thalweg::wait::WaitStrategy;
 
 const PRODUCERS: usize = 2;
 const EACH: u64 = 3;
@@ -101,7 +101,7 @@ fn an_abandoned_pipeline_waits_for_room() {
     explore(|| {
         let (builder, answers) = answering(1);
         let mut pipeline = builder
-            .placement(Placement::threads(2).waiting(Strategy::Park))
+            .placement(Placement::threads(2).waiting(WaitStrategy::Park))
             .producers(1)
             .build()
             .unwrap();

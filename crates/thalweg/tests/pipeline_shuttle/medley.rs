@@ -6,7 +6,7 @@ use shuttle::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use thalweg::pipeline::{Context, Flow, Pipeline, PipelineBuilder, Placement, TryPublishError};
-use thalweg::wait::Strategy;
+use thalweg::wait::WaitStrategy;
 use thalweg_testkit::Random;
 
 /// Draws, always the same for a seed.
@@ -121,7 +121,7 @@ fn placement(dice: &mut Dice, names: &[String], threads_max: usize) -> Placement
             seats.into_iter().fold(explicit, Placement::on_thread)
         }
     };
-    placement.waiting(dice.of(Strategy::ALL))
+    placement.waiting(dice.of(WaitStrategy::ALL))
 }
 
 /// Publishes some events in drawn ways, until the end or a failure.

@@ -3,7 +3,7 @@
 use crate::pipeline_shuttle::explore;
 use shuttle::thread;
 use thalweg::pipeline::{Pipeline, Placement};
-use thalweg::wait::Strategy;
+use thalweg::wait::WaitStrategy;
 
 fn panics(placement: Placement, producers: usize) {
     let mut pipeline = Pipeline::builder(1, || 0_u64)
@@ -39,7 +39,7 @@ fn panics(placement: Placement, producers: usize) {
 
 #[test]
 fn the_caller_asleep_for_room_hears_of_it() {
-    explore(|| panics(Placement::threads(2).waiting(Strategy::Park), 0));
+    explore(|| panics(Placement::threads(2).waiting(WaitStrategy::Park), 0));
 }
 
 #[test]

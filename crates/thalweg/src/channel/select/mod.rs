@@ -117,7 +117,7 @@ use super::rendezvous::{LentToken, Rendezvous, lend};
 use super::sender::Sender;
 use super::stores::RecvEnd;
 use crate::ring::sync::Arc;
-use crate::wait::{Mode, Pace};
+use crate::wait::{Pace, WaitMode};
 use arms::{RecvArm, SendArm, TimerArm};
 use round::{Arm, Arms, Choice, Choices, List, NoArms, Round, Untimed, Waits};
 
@@ -154,7 +154,7 @@ errors! {
 ///
 /// Nothing is allocated, but for a thread's first wait and by a [`dynamic`](Self::dynamic). A check
 /// of an arm costs as much as a `try_recv` or `try_send`; a wait registers the thread with every
-/// arm, some 50 ns each. It waits by the [`Mode`] of the channel of its first arm that is not a
+/// arm, some 50 ns each. It waits by the [`WaitMode`] of the channel of its first arm that is not a
 /// timer.
 #[must_use = "nothing is selected before `wait` or one of its kin"]
 pub struct Select<R, A = NoArms> {
@@ -323,7 +323,7 @@ impl<R, A: Choices<R>> Select<R, A> {
     /// Works as [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
     #[cold]
     fn wait_after_check(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
-        let mut pace = Pace::new(Mode::LowPower);
+        let mut pace = Pace::new(WaitMode::LowPower);
         // Lent while the arms are in use.
         self.with_pace(|own| pace = std::mem::replace(own, Pace::new(own.mode())));
         let found = self.round().wait(&mut pace, deadline);

@@ -116,7 +116,7 @@ const IDLE_MAX: u32 = 1;
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
-/// use thalweg::wait::{Mode, Pace, EventCount, block};
+/// use thalweg::wait::{WaitMode, Pace, EventCount, block};
 /// let (done, event_count) = (AtomicBool::new(false), EventCount::new());
 /// std::thread::scope(|scope| {
 ///     scope.spawn(|| {
@@ -124,7 +124,7 @@ const IDLE_MAX: u32 = 1;
 ///         event_count.notify_one();
 ///     });
 ///     let check = || done.load(Ordering::Acquire).then_some(());
-///     block(&event_count, &mut Pace::new(Mode::Balanced), None, check)
+///     block(&event_count, &mut Pace::new(WaitMode::Balanced), None, check)
 /// })
 /// .expect("without a deadline, it comes");
 /// ```

@@ -5,7 +5,7 @@ use super::*;
 use crate::channel::models::cancelling::run;
 use crate::ring::sync::{AtomicBool, AtomicU32, fault, models};
 use crate::wait::barrier::simulated::{Simulation, over};
-use crate::wait::{Mode, Pace, Registration, TimedOut, block, wait_until};
+use crate::wait::{Pace, Registration, TimedOut, WaitMode, block, wait_until};
 use loom::thread;
 // Not the model's, which must not be touched once a model has failed.
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Stock {
     }
 
     fn wait(&self, deadline: Option<Instant>) -> Result<(), TimedOut> {
-        let mut pace = Pace::new(Mode::LowPower);
+        let mut pace = Pace::new(WaitMode::LowPower);
         block(&self.event_count, &mut pace, deadline, || self.look())
     }
 
@@ -234,7 +234,7 @@ fn closing() {
         let closed = || shared.closed.load(order::closed()).then_some(());
         block(
             &shared.event_count,
-            &mut Pace::new(Mode::LowPower),
+            &mut Pace::new(WaitMode::LowPower),
             None,
             closed,
         )
@@ -258,7 +258,7 @@ mod chain {
     use super::{check_of_three, model_of_two_preemptions, spawn};
     use crate::ring::sync::{models, order};
     use crate::wait::event_count::{Entry, EventCount, Kind};
-    use crate::wait::{Mode, Pace, block};
+    use crate::wait::{Pace, WaitMode, block};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool as Flag, Ordering::Relaxed};
     use std::task::{Wake, Waker};
@@ -408,7 +408,7 @@ mod chain {
         let wait = |pair: &Pair| {
             block(
                 &pair.event_count,
-                &mut Pace::new(Mode::LowPower),
+                &mut Pace::new(WaitMode::LowPower),
                 None,
                 || pair.take(),
             )
@@ -506,7 +506,7 @@ mod chain {
                 let look = || pair.take();
                 block(
                     &pair.event_count,
-                    &mut Pace::new(Mode::LowPower),
+                    &mut Pace::new(WaitMode::LowPower),
                     None,
                     look,
                 )

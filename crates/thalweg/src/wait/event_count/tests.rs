@@ -1,5 +1,5 @@
 use super::*;
-use crate::wait::{Mode, Pace, TimedOut, block};
+use crate::wait::{Pace, TimedOut, WaitMode, block};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -124,7 +124,7 @@ fn a_notification_that_a_leaver_got_goes_on() {
 const TURNS: u64 = 600;
 
 /// Two threads take turns. Gives how often one slept.
-fn turns(mode: Mode) -> u64 {
+fn turns(mode: WaitMode) -> u64 {
     let shared = (AtomicU64::new(0), [EventCount::new(), EventCount::new()]);
     let play = |me: u64| {
         let mut pace = Pace::new(mode);
@@ -148,17 +148,17 @@ fn turns(mode: Mode) -> u64 {
 
 #[test]
 fn two_threads_hand_a_turn_back_and_forth() {
-    for &mode in Mode::ALL {
+    for &mode in WaitMode::ALL {
         turns(mode);
     }
     // Where others have the processor, a turn is often back before any thread could sleep.
-    assert!((0..20).any(|_| turns(Mode::LowPower) > TURNS / 2));
+    assert!((0..20).any(|_| turns(WaitMode::LowPower) > TURNS / 2));
 }
 
 /// Four threads take 3,000 each of what two bring two by two, and leave often, sometimes with a
 /// notification in the hand. `notify` follows each two that were brought; `pass_on` follows each
 /// that was taken, with how many are left.
-fn crowd(mode: Mode, notify: fn(&EventCount, u64), pass_on: fn(&EventCount, u64)) {
+fn crowd(mode: WaitMode, notify: fn(&EventCount, u64), pass_on: fn(&EventCount, u64)) {
     const EACH: u64 = 3_000;
     let (event_count, left, taken) = (EventCount::new(), AtomicU64::new(0), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -202,7 +202,7 @@ fn crowd(mode: Mode, notify: fn(&EventCount, u64), pass_on: fn(&EventCount, u64)
 
 #[test]
 fn many_notifiers_and_many_waiters_lose_nothing() {
-    for &mode in Mode::ALL {
+    for &mode in WaitMode::ALL {
         let notify = |event_count: &EventCount, n| {
             if n % 2 == 0 {
                 event_count.notify(2);
@@ -228,7 +228,7 @@ fn many_notifiers_and_many_waiters_lose_nothing() {
 #[test]
 fn a_wait_ends_at_its_deadline_and_not_before() {
     let event_count = EventCount::new();
-    for &mode in Mode::ALL {
+    for &mode in WaitMode::ALL {
         let mut pace = Pace::new(mode);
         let deadline = Instant::now() + Duration::from_millis(7);
         let never = || None::<()>;
@@ -256,16 +256,21 @@ fn a_panicking_attempt_leaves_no_wait_behind_and_passes_the_notification_on() {
     let (other, waker) = Alarm::pair();
     let mut looks = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        block(&event_count, &mut Pace::new(Mode::LowPower), None, || {
-            looks += 1;
-            // The second look comes after this thread has listed itself.
-            if looks == 2 {
-                let _ = event_count.register(&waker);
-                event_count.notify_one();
-                panic!("while looking");
-            }
-            None::<()>
-        })
+        block(
+            &event_count,
+            &mut Pace::new(WaitMode::LowPower),
+            None,
+            || {
+                looks += 1;
+                // The second look comes after this thread has listed itself.
+                if looks == 2 {
+                    let _ = event_count.register(&waker);
+                    event_count.notify_one();
+                    panic!("while looking");
+                }
+                None::<()>
+            },
+        )
     }));
     assert!(outcome.is_err());
     assert_eq!((other.count(), event_count.waiting()), (1, 0));
@@ -287,12 +292,12 @@ fn a_wait_within_a_wait_does_not_take_its_notification() {
             inner.notify_one();
         });
         let mut looks = 0;
-        let found = block(&outer, &mut Pace::new(Mode::LowPower), None, || {
+        let found = block(&outer, &mut Pace::new(WaitMode::LowPower), None, || {
             looks += 1;
             if looks == 2 {
                 begun.store(1, SeqCst);
                 let second = || (state.load(SeqCst) == 2).then_some(());
-                block(&inner, &mut Pace::new(Mode::LowPower), None, second).unwrap();
+                block(&inner, &mut Pace::new(WaitMode::LowPower), None, second).unwrap();
                 return None;
             }
             (state.load(SeqCst) > 0).then_some(looks)
@@ -319,7 +324,7 @@ mod chain {
     use crate::wait::event_count::{
         ARMED, EventCount, IDLE_MAX, Kind, OLD, SUPPRESSED_MAX, WAITER, WAKING,
     };
-    use crate::wait::{Mode, Pace, TimedOut, block};
+    use crate::wait::{Pace, TimedOut, WaitMode, block};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::Ordering::SeqCst;
     use std::time::Instant;
@@ -544,7 +549,7 @@ mod chain {
         let deadline = Some(Instant::now());
         let outcome = block(
             &event_count,
-            &mut Pace::new(Mode::LowPower),
+            &mut Pace::new(WaitMode::LowPower),
             deadline,
             || {
                 looks += 1;
@@ -574,16 +579,21 @@ mod chain {
             let (counter, waker) = Alarm::pair();
             let mut looks = 0;
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                block(&event_count, &mut Pace::new(Mode::LowPower), None, || {
-                    looks += 1;
-                    if looks == 2 {
-                        let _ = event_count.register_as(&waker, Kind::Thread);
-                        event_count.notify_chained();
-                        event_count.notify_chained();
-                    }
-                    assert!(looks < panics_in, "while looking");
-                    None::<()>
-                })
+                block(
+                    &event_count,
+                    &mut Pace::new(WaitMode::LowPower),
+                    None,
+                    || {
+                        looks += 1;
+                        if looks == 2 {
+                            let _ = event_count.register_as(&waker, Kind::Thread);
+                            event_count.notify_chained();
+                            event_count.notify_chained();
+                        }
+                        assert!(looks < panics_in, "while looking");
+                        None::<()>
+                    },
+                )
             }));
             assert!(outcome.is_err());
             assert_eq!(
@@ -600,14 +610,19 @@ mod chain {
         let event_count = EventCount::new();
         let (counter, waker) = Alarm::pair();
         let mut looks = 0;
-        let found = block(&event_count, &mut Pace::new(Mode::LowPower), None, || {
-            looks += 1;
-            (looks == 2).then(|| {
-                let _ = event_count.register_as(&waker, Kind::Thread);
-                event_count.notify_chained();
-                event_count.notify_chained();
-            })
-        });
+        let found = block(
+            &event_count,
+            &mut Pace::new(WaitMode::LowPower),
+            None,
+            || {
+                looks += 1;
+                (looks == 2).then(|| {
+                    let _ = event_count.register_as(&waker, Kind::Thread);
+                    event_count.notify_chained();
+                    event_count.notify_chained();
+                })
+            },
+        );
         assert_eq!(found, Ok(()));
         assert_eq!((counter.count(), word(&event_count) & WAKING), (1, 0));
     }

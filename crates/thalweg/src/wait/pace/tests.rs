@@ -47,7 +47,7 @@ fn pinned() -> View {
     }
 }
 
-fn pace(mode: Mode, cores: fn() -> View) -> (Hand, Pace<Hand>) {
+fn pace(mode: WaitMode, cores: fn() -> View) -> (Hand, Pace<Hand>) {
     let clock = Hand::default();
     clock.step.set(200);
     (clock.clone(), Pace::with(mode, clock, cores))
@@ -93,7 +93,7 @@ fn wait_for(
 
 #[test]
 fn spinning_ends_after_what_a_wake_up_costs() {
-    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Balanced, || free(2));
     let (took, turns) = spin(&clock, &mut pace);
     assert!((5 * US..6 * US).contains(&took), "{took}");
     assert!(turns > 16);
@@ -101,7 +101,7 @@ fn spinning_ends_after_what_a_wake_up_costs() {
 
 #[test]
 fn latency_mode_spins_for_5_ms_and_power_mode_never() {
-    let (clock, mut pace) = pace(Mode::Latency, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Latency, || free(2));
     let (took, _) = spin(&clock, &mut pace);
     assert!((5_000 * US..5_001 * US).contains(&took), "{took}");
     for _ in 0..20 {
@@ -109,14 +109,14 @@ fn latency_mode_spins_for_5_ms_and_power_mode_never() {
     }
     let (took, _) = spin(&clock, &mut pace);
     assert!(took >= 5_000 * US, "whatever it has learned: {took}");
-    pace.mode = Mode::LowPower;
+    pace.mode = WaitMode::LowPower;
     assert_eq!(spin(&clock, &mut pace).1, 0);
-    assert_eq!(pace.mode(), Mode::LowPower);
+    assert_eq!(pace.mode(), WaitMode::LowPower);
 }
 
 #[test]
 fn no_thread_spins_beyond_the_deadline() {
-    let (clock, mut pace) = pace(Mode::Latency, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Latency, || free(2));
     pace.begin(Some(Instant::now()));
     while pace.spin_more() {}
     assert!(clock.now.get() < 10 * US);
@@ -127,7 +127,7 @@ fn no_thread_spins_beyond_the_deadline() {
 
 #[test]
 fn long_gaps_end_the_spinning_and_short_ones_bring_it_back() {
-    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Balanced, || free(2));
     for _ in 0..8 {
         assert!(wait(&clock, &mut pace, 200 * US, 5 * US));
     }
@@ -143,7 +143,7 @@ fn long_gaps_end_the_spinning_and_short_ones_bring_it_back() {
 
 #[test]
 fn spinning_goes_on_where_it_mostly_pays() {
-    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Balanced, || free(2));
     // Every eighth gap is long.
     let sleeps = (0..800)
         .filter(|n| {
@@ -160,7 +160,7 @@ fn spinning_goes_on_where_it_mostly_pays() {
 
 #[test]
 fn gaps_of_one_wake_up_are_spun_over() {
-    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Balanced, || free(2));
     for _ in 0..20 {
         wait(&clock, &mut pace, 200 * US, 4 * US);
     }
@@ -178,7 +178,7 @@ fn gaps_of_one_wake_up_are_spun_over() {
 
 #[test]
 fn the_cost_of_a_wake_up_is_learned_within_bounds() {
-    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Balanced, || free(2));
     assert_eq!(pace.clock.ns(pace.wake), 5 * US);
     for (wake, learned) in [(20, 20), (1, 2), (50, 50), (51, 50), (400, 50), (8, 8)] {
         for _ in 0..100 {
@@ -190,7 +190,7 @@ fn the_cost_of_a_wake_up_is_learned_within_bounds() {
 
 #[test]
 fn a_very_long_wake_up_makes_the_next_waits_yield() {
-    let (clock, mut pace) = pace(Mode::Latency, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Latency, || free(2));
     wait(&clock, &mut pace, 6_000 * US, 60 * US);
     let mut yielding = 0;
     for _ in 0..100 {
@@ -202,7 +202,7 @@ fn a_very_long_wake_up_makes_the_next_waits_yield() {
 
 #[test]
 fn who_loses_the_core_while_spinning_yields() {
-    let (clock, mut pace) = pace(Mode::Latency, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Latency, || free(2));
     pace.begin(None);
     while pace.spin_more() {
         // Others have the core every millisecond or so.
@@ -226,7 +226,7 @@ fn cores_are_read_again() {
         static LOOKS: Cell<u32> = const { Cell::new(0) };
         static CORES: Cell<usize> = const { Cell::new(2) };
     }
-    let (clock, mut pace) = pace(Mode::Balanced, || {
+    let (clock, mut pace) = pace(WaitMode::Balanced, || {
         LOOKS.set(LOOKS.get() + 1);
         free(CORES.get())
     });
@@ -241,7 +241,7 @@ fn cores_are_read_again() {
         assert_eq!(pace.cores.is_alone(), cores == 1);
     }
     LOOKS.set(0);
-    pace.mode = Mode::Latency;
+    pace.mode = WaitMode::Latency;
     let end = clock.now.get() + 3_000_000 * US;
     while clock.now.get() < end {
         wait(&clock, &mut pace, 4 * US, 5 * US);
@@ -255,7 +255,7 @@ fn cores_are_read_again() {
 
 #[test]
 fn a_timeout_counts_as_a_long_gap_if_it_was_one() {
-    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
+    let (clock, mut pace) = pace(WaitMode::Balanced, || free(2));
     let before = pace.gap;
     pace.begin(None);
     pace.before_sleep();
@@ -331,7 +331,7 @@ mod shared {
     /// Returns how many of the messages that come in the time that 10,000 waits take are older than
     /// 20 µs when they are seen, in 1,000.
     fn late_per_mille(gap: u64, cores: fn() -> View) -> u64 {
-        let (clock, mut pace) = pace(Mode::Balanced, cores);
+        let (clock, mut pace) = pace(WaitMode::Balanced, cores);
         let mut other = Peer::new(&clock, gap);
         let begin = clock.now.get();
         let late: u64 = (0..10_000).map(|_| other.wait(&mut pace) / gap).sum();
@@ -351,7 +351,7 @@ mod shared {
 
     #[test]
     fn trials_become_rare() {
-        let (clock, mut pace) = pace(Mode::Balanced, pinned);
+        let (clock, mut pace) = pace(WaitMode::Balanced, pinned);
         let mut other = Peer::new(&clock, 5 * US);
         let mut trials = |waits: u32| {
             (0..waits)
@@ -364,7 +364,7 @@ mod shared {
 
     #[test]
     fn a_pinned_thread_learns_from_its_waker_whether_they_share_the_core() {
-        let (clock, mut pace) = pace(Mode::Balanced, pinned);
+        let (clock, mut pace) = pace(WaitMode::Balanced, pinned);
         let [quick, slow] = [US, 12 * US].map(|gap| (gap, WAKE));
         assert!(wait_for(&clock, &mut pace, slow, Some(1)));
         assert!(spin(&clock, &mut pace).1 > 1, "another core: it spins");
@@ -380,7 +380,7 @@ mod shared {
 
     #[test]
     fn a_pinned_thread_that_loses_its_core_asks_who_wakes_it() {
-        let (clock, mut pace) = pace(Mode::Latency, pinned);
+        let (clock, mut pace) = pace(WaitMode::Latency, pinned);
         pace.begin(None);
         while pace.spin_more() {
             clock.pass(SLICE);
@@ -395,8 +395,8 @@ mod shared {
     }
 
     /// Returns the modes whose waits may spin.
-    fn spinning() -> impl Iterator<Item = Mode> {
-        Mode::ALL.iter().copied().filter(|mode| mode.may_spin())
+    fn spinning() -> impl Iterator<Item = WaitMode> {
+        WaitMode::ALL.iter().copied().filter(|mode| mode.may_spin())
     }
 
     /// Waits for one that answers after 1 µs, until a yield is tried; returns how many waits slept.
@@ -432,7 +432,7 @@ mod shared {
 
     #[test]
     fn on_one_core_who_waits_long_sleeps_at_once() {
-        let (clock, mut pace) = pace(Mode::Balanced, || free(1));
+        let (clock, mut pace) = pace(WaitMode::Balanced, || free(1));
         until_trial(&clock, &mut pace);
         // The turn that it gave away was used by the other for 20 µs after the send.
         pace.begin(None);
@@ -454,7 +454,7 @@ mod shared {
 
     #[test]
     fn a_yield_in_vain_on_one_core_is_no_sign_of_a_crowd() {
-        let (clock, mut pace) = pace(Mode::Balanced, || free(1));
+        let (clock, mut pace) = pace(WaitMode::Balanced, || free(1));
         until_trial(&clock, &mut pace);
         clock.pass(10_000 * US);
         assert_eq!(spin(&clock, &mut pace).1, 1);
@@ -463,7 +463,7 @@ mod shared {
 
     #[test]
     fn who_spins_on_one_core_finds_out_soon() {
-        let (clock, mut pace) = pace(Mode::Latency, || free(1));
+        let (clock, mut pace) = pace(WaitMode::Latency, || free(1));
         let (took, turns) = spin(&clock, &mut pace);
         assert!(took < US && turns <= ROUNDS_PER_READ, "{took} {turns}");
         assert_eq!(spin(&clock, &mut pace).1, 0);
@@ -476,9 +476,9 @@ mod costs {
     // Installed costs are of the whole process: the example above and `tests/costs.rs` do that.
     #[test]
     fn unlikely_costs_are_those_of_a_wake_up_that_is_learned() {
-        let taken = [0, 1_999, 2_000, 4_300, 50_000, 50_001, u64::MAX].map(Costs::new);
+        let taken = [0, 1_999, 2_000, 4_300, 50_000, 50_001, u64::MAX].map(WaitCosts::new);
         let known = [2_000, 2_000, 2_000, 4_300, 50_000, 50_000, 50_000];
         assert_eq!(taken.map(|costs| costs.wake_ns), known);
-        assert_eq!(Costs::current().wake_ns, 5_000);
+        assert_eq!(WaitCosts::current().wake_ns, 5_000);
     }
 }

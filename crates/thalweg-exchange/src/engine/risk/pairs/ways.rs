@@ -21,7 +21,7 @@ use proptest::test_runner::TestRunner;
 
 use super::Booked;
 use crate::event::Event;
-use crate::report::state_text::state_hash;
+use crate::report::state_text::state_text_hash;
 use crate::{Action, Command, Events, ResultCode, State, apply, apply_in_parts};
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
@@ -181,7 +181,7 @@ impl Alike {
         let [exact, others @ ..] = [2, 0, 1].map(|way| {
             let state = &self.0[way];
             let shown = (state.risk.users(), state.risk.currencies());
-            (ALL[way], &done[way], shown, state_hash(state))
+            (ALL[way], &done[way], shown, state_text_hash(state))
         });
         for other in others {
             if (other.1, &other.2, other.3) != (exact.1, &exact.2, exact.3) {
