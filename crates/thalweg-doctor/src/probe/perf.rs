@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// The size of the ring buffer of one core: with the right to lock memory, and without.
-const RING_BYTES: usize = 4 << 20;
+pub(crate) const RING_BYTES: usize = 4 << 20;
 const RING_BYTES_FEW: usize = 512 << 10;
 const RING_BYTES_MIN: usize = 64 << 10;
 
@@ -102,6 +102,12 @@ impl Perf {
             perf.add(&attributes, Kind::Switches, tids, &cores)?;
         }
         Ok(perf)
+    }
+
+    /// Returns no events, as if the user may have some.
+    #[cfg(test)]
+    pub(crate) fn none() -> Perf {
+        Perf::with_carriers(Scope::Program, false, &[0], &[]).expect("no event is opened")
     }
 
     fn with_carriers(scope: Scope, kernel: bool, tids: &[i32], cores: &[i32]) -> io::Result<Perf> {
@@ -307,6 +313,14 @@ impl Perf {
             ring.drain(&mut self.bytes);
             parse(&self.bytes, &self.kinds, events);
         }
+    }
+
+    /// Returns the number of all records that were lost so far, if the kernel counts them. A record
+    /// of a loss is written only before the next record.
+    pub(crate) fn lost(&self) -> u64 {
+        let others = self.others.iter().map(|(_, event)| event);
+        let all = self.carriers.iter().chain(others);
+        all.map(sys::lost_records).sum()
     }
 
     /// Returns files that become readable when a ring buffer fills up.
