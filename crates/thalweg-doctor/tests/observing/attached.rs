@@ -1,6 +1,6 @@
 //! Tests processes that run already.
 
-use crate::doctor::{AtWork, is_alive, see, skip, this};
+use crate::doctor::{AtWork, faults, is_alive, see, skip, sleeps_in, this};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
@@ -89,15 +89,16 @@ fn children() {
     let pid = target.id();
     let doctor = AtWork::start(&["--attach", &pid.to_string(), "1000000"]);
     // The doctor's events count before it waits, and then it sleeps.
-    while !sleeps_in_poll(doctor.child.id()) {
+    while !sleeps_in(doctor.child.id(), "poll", &[libc::SYS_ppoll]) {
         std::thread::yield_now();
     }
-    let before = faults(pid);
+    let made = || faults(pid).expect("it waits for input").iter().sum::<u64>() as f64;
+    let before = made();
     let mut input = target.stdin.take().unwrap();
     input.write_all(b"go\n").unwrap();
     let mut output = BufReader::new(target.stdout.take().unwrap());
     output.read_line(&mut String::new()).unwrap();
-    let made = faults(pid) - before;
+    let made = made() - before;
     doctor.send("INT");
     let seen = doctor.finish();
     drop(input);
@@ -108,23 +109,6 @@ fn children() {
         (counted / made - 1.0).abs() < 0.05,
         "{counted}, and {made} were made"
     );
-}
-
-/// Returns whether the first thread of a process sleeps in a call that polls.
-fn sleeps_in_poll(pid: u32) -> bool {
-    let channel = std::fs::read_to_string(format!("/proc/{pid}/wchan"));
-    channel.is_ok_and(|channel| channel.contains("poll"))
-}
-
-/// Returns the minor page faults of a process and of the children that it waited for.
-fn faults(pid: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
-    let counts = fields
-        .skip(7)
-        .take(2)
-        .map(|field| field.parse::<f64>().unwrap());
-    counts.sum()
 }
 
 fn headless() {
