@@ -620,6 +620,9 @@ mod tests {
             perf.set_counting(false);
             let own = tid();
             let events = drained(&mut perf);
+            if skips_after_losses(&perf, &events) {
+                return None;
+            }
             let blocked = What::Out { preempted: false };
             let blocks = (events.iter()).filter(|it| it.tid == own && it.what == blocked);
             let why = perf.missing("sys_enter").unwrap_or_default().to_string();

@@ -75,6 +75,17 @@ fn kernels() {
     assert_eq!((seen.code, seen.stderr.as_str()), (2, why));
 }
 
+/// Starts a doctor that observes until it gets a signal. Its events count before it waits, and then
+/// it sleeps.
+fn attached(words: &[&str]) -> AtWork {
+    let doctor = AtWork::start(&[words, &["1000000"]].concat());
+    let pid = doctor.child.id();
+    while is_alive(pid) && !sleeps_in(pid, "poll", &[libc::SYS_ppoll]) {
+        std::thread::yield_now();
+    }
+    doctor
+}
+
 /// Compares the faults of children that live for some ms each with the kernel's count for their
 /// parent.
 fn children() {
@@ -87,11 +98,7 @@ fn children() {
         .spawn()
         .unwrap();
     let pid = target.id();
-    let doctor = AtWork::start(&["--attach", &pid.to_string(), "1000000"]);
-    // The doctor's events count before it waits, and then it sleeps.
-    while !sleeps_in(doctor.child.id(), "poll", &[libc::SYS_ppoll]) {
-        std::thread::yield_now();
-    }
+    let doctor = attached(&["--attach", &pid.to_string()]);
     let made = || faults(pid).expect("it waits for input").iter().sum::<u64>() as f64;
     let before = made();
     let mut input = target.stdin.take().unwrap();
@@ -129,7 +136,11 @@ fn headless() {
     }
     let pid = pid.to_string();
     let with_events = see(&["--attach", &pid, "300"]);
-    let without = see(&["--no-events", "--attach", &pid, "300"]);
+    // On a busy machine, 300 ms may pass before the first look.
+    let without = attached(&["--no-events", "--attach", &pid]);
+    without.await_runs(20);
+    without.send("INT");
+    let without = without.finish();
     target.kill().unwrap();
     target.wait().unwrap();
     for seen in [with_events, without] {
