@@ -10,14 +10,14 @@
 
 pub(crate) mod bpf;
 
-use perf_event_open_sys::bindings::{perf_event_attr, perf_event_mmap_page};
+use perf_event_open_sys::bindings::{PERF_FORMAT_LOST, perf_event_attr, perf_event_mmap_page};
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -273,15 +273,34 @@ pub(crate) fn wait_before_exec(
     unsafe { command.pre_exec(wait) };
 }
 
-/// Opens an event for a thread (or all of them: -1) on a core (or all of them: -1).
+/// Opens an event for a thread (or all of them: -1) on a core (or all of them: -1). It counts the
+/// records that are lost, if the kernel is one from 6.0 on.
 pub(crate) fn open_event(attributes: &perf_event_attr, tid: i32, core: i32) -> io::Result<File> {
     let mut attributes = *attributes;
     attributes.size = u32::try_from(size_of::<perf_event_attr>()).expect("a small structure");
-    // SAFETY: rules 1 and 2.
-    unsafe {
-        let flags = perf_event_open_sys::bindings::PERF_FLAG_FD_CLOEXEC;
-        let file = perf_event_open(&raw mut attributes, tid, core, -1, flags.into());
-        Ok(File::from_raw_fd(checked(file)?))
+    let mut open = |read_format| -> io::Result<File> {
+        attributes.read_format = read_format;
+        // SAFETY: rules 1 and 2.
+        unsafe {
+            let flags = perf_event_open_sys::bindings::PERF_FLAG_FD_CLOEXEC;
+            let file = perf_event_open(&raw mut attributes, tid, core, -1, flags.into());
+            Ok(File::from_raw_fd(checked(file)?))
+        }
+    };
+    match open(PERF_FORMAT_LOST.into()) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(0),
+        event => event,
+    }
+}
+
+/// Returns the number of records of an event that the kernel had no room for; 0 if it does not
+/// count them.
+pub(crate) fn lost_records(mut event: &File) -> u64 {
+    // The value of the event stands first.
+    let mut words = [[0; 8]; 2];
+    match event.read(words.as_flattened_mut()) {
+        Ok(16) => u64::from_ne_bytes(words[1]),
+        _ => 0,
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use thalweg_testkit::Scratch;
 
 /// A script that runs the program, and then reports the bottleneck that its arguments name.
 const FAKE: &str = r#"id=$1 confidence=$2
@@ -36,11 +37,16 @@ fn cases_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
 }
 
-fn options(test: &str, doctor: &[&str]) -> Options {
+/// Makes a folder for a test, which is removed at its end.
+fn folder(test: &str) -> Scratch {
+    Scratch::within(env!("CARGO_TARGET_TMPDIR"), test)
+}
+
+fn options(out: &Path, doctor: &[&str]) -> Options {
     Options {
         doctor: doctor.iter().map(|&word| word.to_owned()).collect(),
         cases: cases_folder(),
-        out: Path::new(env!("CARGO_TARGET_TMPDIR")).join(test),
+        out: out.to_owned(),
         seconds: 1.0,
         repeat: 1,
         user: None,
@@ -54,11 +60,13 @@ fn table() -> Vec<Case> {
 /// Returns the score of a doctor that always gives the same answer: the last lines of the page, and
 /// the exit code.
 fn score_of_fake(test: &str, answer: &[&str]) -> (String, u8) {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.sh"));
+    let folder = folder(test);
+    let file = folder.join("fake.sh");
     fs::write(&file, FAKE).expect("the folder can be written");
     let mut doctor = vec!["sh", file.to_str().expect("a plain path")];
     doctor.extend(answer);
-    let tally = score(&table(), &options(test, &doctor), |row| println!("{row}")).expect("it runs");
+    let options = options(&folder, &doctor);
+    let tally = score(&table(), &options, |row| println!("{row}")).expect("it runs");
     (tally.to_string(), tally.exit_code())
 }
 
@@ -101,7 +109,8 @@ fn a_wrong_doctor_that_is_not_sure_loses_its_points_only() {
 fn a_doctor_without_a_report_is_wrong() {
     let cases = table();
     for (test, doctor) in [("mute", "env"), ("failing", "false")] {
-        let tally = score(&cases[..1], &options(test, &[doctor]), |_| {}).unwrap();
+        let folder = folder(test);
+        let tally = score(&cases[..1], &options(&folder, &[doctor]), |_| {}).unwrap();
         assert!(tally.to_string().contains("right in 0 of 1"), "{tally}");
         assert_eq!(tally.exit_code(), 1);
     }
@@ -110,7 +119,8 @@ fn a_doctor_without_a_report_is_wrong() {
 #[test]
 fn a_tally_of_skipped_cases_is_no_success() {
     let cases = table();
-    let tally = score(&cases[2..], &options("skipped", &["env"]), |_| {}).unwrap();
+    let folder = folder("skipped");
+    let tally = score(&cases[2..], &options(&folder, &["env"]), |_| {}).unwrap();
     assert_eq!(tally.exit_code(), 2, "{tally}");
 }
 
@@ -243,7 +253,8 @@ fn no_wrong_verdict_is_sure() {
     cases.retain(|case| chosen.contains(&case.name.as_str()));
     assert_eq!(cases.len(), chosen.len());
     let doctor = [program.to_str().unwrap(), "doctor", "--json", "--"];
-    let tally = score(&cases, &options("doctor", &doctor), |row| println!("{row}")).unwrap();
+    let folder = folder("doctor");
+    let tally = score(&cases, &options(&folder, &doctor), |row| println!("{row}")).unwrap();
     for ((folder, _), score) in tally.scores() {
         assert_eq!(score.wrong_and_sure, 0, "{folder}: {tally}");
     }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use thalweg_doctor::evidence::{Evidence, Quality};
 use thalweg_doctor::recording::{Latency, Recording, Span, Stack, State, Track};
 use thalweg_doctor::report::{Ending, Report};
+use thalweg_testkit::Scratch;
 
 /// The names under which a Chromium may be installed.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -49,10 +50,9 @@ fn open(browser: &str, page: &Path, options: &[String]) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-fn file(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("doctor-page");
-    fs::create_dir_all(&folder).expect("a folder of this test");
-    folder.join(name)
+/// Makes a folder for a test, which is removed at its end.
+fn folder() -> Scratch {
+    Scratch::within(env!("CARGO_TARGET_TMPDIR"), "doctor-page")
 }
 
 fn evidence() -> Evidence {
@@ -242,7 +242,8 @@ fn pixels(png: &Path, is: impl Fn([u8; 3]) -> bool) -> u64 {
 
 #[test]
 fn a_browser_shows_it() {
-    let page = file("report.html");
+    let folder = folder();
+    let page = folder.join("report.html");
     fs::write(&page, sample()).expect("a file of this test");
     let Some(browser) = browser() else {
         return;
@@ -261,7 +262,7 @@ fn a_browser_shows_it() {
     assert_eq!(dom.matches("<iframe").count(), 2);
     assert!(!dom.contains("<img") && !dom.contains("<script>alert"));
 
-    let picture = file("report.png");
+    let picture = folder.join("report.png");
     let shot = format!("--screenshot={}", picture.display());
     // A frame in a process of its own may be painted after the picture is taken.
     let one = "--disable-features=IsolateSandboxedIframes".to_owned();
@@ -303,7 +304,8 @@ fn a_flame_graph_can_be_zoomed_and_searched() {
             }
         }, 100));
         </script>";
-    let file = file("graph.html");
+    let folder = folder();
+    let file = folder.join("graph.html");
     fs::write(&file, graph.replacen("<svg", &format!("{click}<svg"), 1)).expect("a file");
     let dom = open(browser, &file, &["--dump-dom".to_owned()]);
     assert!(

@@ -5,7 +5,7 @@ use crate::probe::blocked::Cause;
 use crate::probe::perf::Perf;
 use crate::probe::samples::{self, KernelShares, Samples};
 use crate::probe::syscall::Class;
-use crate::probe::timeline::Thread;
+use crate::probe::thread::Thread;
 use crate::probe::totals::Sums;
 use crate::probe::watch::Watch;
 use crate::sys::{Ended, Used};
@@ -299,24 +299,23 @@ impl Collector<'_> {
     fn others_cores(&self) -> f64 {
         let (before, after) = &self.watch.host;
         let busy_s = after.busy_s - before.busy_s - self.cpu_s - self.watch.own_s;
-        (busy_s / self.wall_s).max(0.0)
+        (busy_s / self.watch.host_s()).max(0.0)
     }
 
     fn host(&mut self) {
         let (before, after) = &self.watch.host;
-        let wall_s = self.wall_s;
         let total_s = (after.total_s - before.total_s).max(1e-9);
         let steal_s = (after.steal_s - before.steal_s).max(0.0);
         let steal = (steal_s / total_s).min(1.0);
         self.put("host.steal_share", steal, "/proc/stat: steal");
         if self.is_whole_machine() {
-            let cores = self.watch.timeline.totals.others_ns as f64 / 1e9 / wall_s;
+            let cores = self.watch.timeline.totals.others_ns as f64 / 1e9 / self.wall_s;
             self.switched("host.others", cores, "PERF_RECORD_SWITCH_CPU_WIDE");
         } else {
             let cores = self.others_cores();
             self.sampled("host.others", cores, "/proc/stat, less the program's");
         }
-        let throttled = (after.throttled_since(before) / wall_s).clamp(0.0, 1.0);
+        let throttled = (after.throttled_since(before) / self.watch.host_s()).clamp(0.0, 1.0);
         self.put("host.throttled_share", throttled, "cpu.stat of its groups");
     }
 
@@ -701,7 +700,10 @@ impl Collector<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::record::{Event, What};
+    use crate::probe::timeline::Timeline;
     use crate::probe::watch::Options;
+    use crate::sys::now_ns;
 
     /// A program that ended before the first look at it was blocked for all of its time.
     #[test]
@@ -717,6 +719,64 @@ mod tests {
         for name in ["state.running", "state.blocked", "threads.busy"] {
             assert_eq!(evidence.value(name), None, "{name}");
         }
+    }
+
+    /// Returns the figures of a program that computed for 1 s, where the doctor had no core for 9 s
+    /// after the last record. Without a mapping, the kernel ended the events at that record, as the
+    /// program got the rights of another user.
+    fn seen_late(is_mapped: bool) -> Evidence {
+        let own = std::process::id().cast_signed();
+        let options = Options {
+            events: false,
+            ..Options::default()
+        };
+        let mut watch = Watch::begin(&[(own, own)], &options);
+        watch.perf = Ok(Perf::none());
+        let from_ns = now_ns() - 10_000_000_000;
+        watch.timeline = Timeline::new(from_ns, false);
+        watch.timeline.adopt(7, 7, "a");
+        let (name, exec) = ("b".into(), true);
+        let mapping = is_mapped.then(|| What::Mapped(Box::default()));
+        let begins = [What::In, What::Named { name, exec }];
+        let events = begins.into_iter().chain(mapping).map(|what| (0, what));
+        for (after_ns, what) in events.chain([(1_000_000_000, What::Exited)]) {
+            let event = Event {
+                time_ns: from_ns + after_ns,
+                core: 0,
+                pid: 7,
+                tid: 7,
+                what,
+            };
+            watch.timeline.apply(&event, &mut |_| {});
+        }
+        watch.end();
+        let used = Used {
+            user_s: 1.0,
+            ..Used::default()
+        };
+        let ended = Ended {
+            used,
+            ..Ended::default()
+        };
+        evidence(&mut watch, Some(&ended))
+    }
+
+    /// Where the doctor noticed the end late, it said that the kernel had ended the events, or its
+    /// rates were too low.
+    #[test]
+    fn a_doctor_that_is_late_is_not_blind() {
+        let evidence = seen_late(true);
+        for name in ["time.wall", "cpu.used", "threads.busy", "state.running"] {
+            assert_eq!(evidence.value(name), Some(1.0), "{name}");
+        }
+        let blind = seen_late(false);
+        assert!(blind.value("time.wall") >= Some(10.0));
+        let state = blind.reading("state.running").expect("it is a figure");
+        assert_eq!(state.value, None);
+        assert!(
+            state.source.starts_with("the kernel ended the events"),
+            "{state:?}"
+        );
     }
 
     /// 2,700 processes that `xargs` started in 5 s, as a user without kernel stacks sees them: the

@@ -4,7 +4,7 @@
 use crate::evidence::{Evidence, Topic};
 use crate::probe::memory::Frame;
 use crate::probe::samples::Doing;
-use crate::probe::timeline::Thread;
+use crate::probe::thread::Thread;
 use crate::probe::watch::Watch;
 use crate::report::page::cut;
 use std::collections::{HashMap, HashSet};
@@ -54,7 +54,7 @@ pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
     evidence.put_places(Topic::Queue, at_lock(watch).unwrap_or_default());
     let busiest = watch
         .machine
-        .busiest(&watch.timeline.all_processes(), watch.wall_s());
+        .busiest(&watch.timeline.all_processes(), watch.host_s());
     evidence.put_places(Topic::Others, busiest.into_iter().take(PLACES).collect());
 }
 

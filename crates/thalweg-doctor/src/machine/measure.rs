@@ -287,15 +287,31 @@ const BLOCKS: usize = 64;
 /// The file system types of tmpfs and ramfs in `statfs`.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
+/// The number of names that are tried for a file.
+const NAMES_MAX: u32 = 1_000;
+
+/// Makes a file in that directory that exists while it is open.
+fn unnamed(directory: &Path) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut number = 0;
+    loop {
+        let name = format!(".thalweg-machine-{}-{number}", std::process::id());
+        let path = directory.join(name);
+        match options.open(&path) {
+            // Another thread measures as well, or a process of this number was killed here.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < NAMES_MAX => {
+                number += 1;
+            }
+            file => return file.and_then(|file| fs::remove_file(&path).map(|()| file)),
+        }
+    }
+}
+
 /// Overwrites a file in that directory block by block, each followed by `fdatasync`. The file is
 /// removed at the end.
 pub(crate) fn syncs(directory: &Path, samples: usize, at_most: Duration) -> io::Result<Syncs> {
-    let path = directory.join(format!(".thalweg-machine-{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    let file = options.open(&path)?;
-    // The file exists while it is open.
-    fs::remove_file(&path)?;
+    let file = unnamed(directory)?;
     // The bytes differ between writes, as a disk may detect repeated ones.
     let block = |number: usize| -> Vec<u8> {
         (0..BLOCK_BYTES)
@@ -561,9 +577,21 @@ mod tests {
             return;
         };
         assert_eq!((syncs.values_ns.len(), syncs.is_memory), (3, true));
-        let name = format!(".thalweg-machine-{}", std::process::id());
+        let name = format!(".thalweg-machine-{}-0", std::process::id());
         assert!(!Path::new("/dev/shm").join(name).exists());
         assert!(self::syncs(Path::new("/no/such/place"), 1, Duration::ZERO).is_err());
+    }
+
+    /// The other one had the file's name for a moment, and this one failed.
+    #[test]
+    fn two_threads_measure_the_same_directory() {
+        let scratch = thalweg_testkit::Scratch::new("syncs");
+        let name = format!(".thalweg-machine-{}-0", std::process::id());
+        fs::write(scratch.join(&name), "another's").expect("it takes files");
+        let syncs = syncs(&scratch, 1, Duration::MAX).expect("the next name");
+        assert_eq!(syncs.values_ns.len(), 1);
+        let left = fs::read_dir(&*scratch).expect("it is there").flatten();
+        assert_eq!(left.map(|it| it.file_name()).collect::<Vec<_>>(), [&*name]);
     }
 
     #[test]

@@ -529,18 +529,22 @@ mod tests {
             directory: std::env::temp_dir(),
         };
         let machine = Machine::measure(&options).expect("the directory can be written to");
-        for cost in [
-            Cost::ClockOs,
-            Cost::Pause,
-            Cost::YieldAlone,
-            Cost::Switch0,
-            Cost::DiskSync,
-        ] {
+        for cost in [Cost::ClockOs, Cost::Pause, Cost::YieldAlone] {
             let ns = machine.cost(cost).expect("it can be measured anywhere");
             assert!(ns > 0.0, "{}: {ns}", cost.title());
         }
+        // On a busy machine one repetition may take longer than all of them may.
+        let late = "no repetition ended in time".to_owned();
+        let is_late = |cost| machine.absent.contains(&(cost, late.clone()));
+        for cost in [Cost::Switch0, Cost::DiskSync] {
+            match machine.cost(cost) {
+                Some(ns) => assert!(ns > 0.0, "{}: {ns}", cost.title()),
+                None => assert!(is_late(cost), "{}: {:?}", cost.title(), machine.absent),
+            }
+        }
+        let is_measured = machine.cost(Cost::Wake50).is_some();
         assert_eq!(
-            machine.cost(Cost::Wake50).is_some(),
+            is_measured || is_late(Cost::Wake50),
             machine.cores.len() > 1
         );
         let json = serde_json::to_value(&machine).expect("it serializes");

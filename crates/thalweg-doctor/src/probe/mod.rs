@@ -17,6 +17,7 @@ pub(crate) mod samples;
 mod spin_loop;
 pub(crate) mod symbols;
 pub(crate) mod syscall;
+pub(crate) mod thread;
 pub(crate) mod timeline;
 pub(crate) mod totals;
 pub(crate) mod tree;

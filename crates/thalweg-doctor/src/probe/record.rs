@@ -64,7 +64,7 @@ pub(crate) enum What {
 }
 
 /// A part of a program's memory that holds code.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) start: u64,
     pub(crate) bytes: u64,

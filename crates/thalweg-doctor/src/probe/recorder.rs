@@ -1,6 +1,7 @@
 //! Records each thread's activity for the report, in bounded memory.
 
-use crate::probe::timeline::{EndedSpan, Timeline};
+use crate::probe::thread::EndedSpan;
+use crate::probe::timeline::Timeline;
 use crate::recording::{Recording, Span, Stack, State, Track};
 use std::collections::HashMap;
 

@@ -3,7 +3,8 @@
 use crate::probe::gap::Gap;
 use crate::probe::procfs::Scheduled;
 use crate::probe::record::{Event, What};
-use crate::probe::totals::{Sums, Totals, repeat};
+use crate::probe::thread::{EndedSpan, Thread};
+use crate::probe::totals::{Sums, Totals};
 use crate::recording::State;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -34,15 +35,6 @@ const GONE_MAX: usize = 20_000;
 /// The maximum number of threads whose counts are read where a gap begins and ends.
 const SCHEDULED_MAX: usize = 64;
 
-/// A span of a thread's life that has ended.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct EndedSpan {
-    pub(crate) tid: i32,
-    pub(crate) state: State,
-    pub(crate) from_ns: u64,
-    pub(crate) to_ns: u64,
-}
-
 /// The state of the program according to the records, up to the last one.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
@@ -51,6 +43,8 @@ pub(crate) struct Timeline {
     /// The threads whose ends were recorded: some switch once more, and do not count as alive
     /// because of it.
     ended: HashSet<i32>,
+    /// The time of the last recorded end of a thread, unless others may have ended after it.
+    exit_ns: Option<u64>,
     pub(crate) processes: HashSet<i32>,
     pub(crate) totals: Totals,
     pub(crate) from_ns: u64,
@@ -71,111 +65,6 @@ pub(crate) struct Timeline {
     whole_machine: bool,
     pub(crate) known: bool,
     own_pid: i32,
-}
-
-/// A thread of the program.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Thread {
-    pub(crate) pid: i32,
-    pub(crate) name: Box<str>,
-    pub(crate) state: State,
-    pub(crate) since_ns: u64,
-    /// Whether its state began at an unknown time up to `since_ns`: no switch was seen.
-    pub(crate) began_before: bool,
-    /// The time up to which the sums of its states count.
-    counted_ns: u64,
-    /// The kernel's counts of it when the gap began.
-    scheduled: Option<Scheduled>,
-    pub(crate) core: usize,
-    pub(crate) gone_ns: Option<u64>,
-    pub(crate) ran_ns: u64,
-    pub(crate) waited_ns: u64,
-    pub(crate) blocked_ns: u64,
-    /// The time for which it waited for a core that no switch shows, as it had been woken, and what
-    /// the kernel had counted beyond the switches at the first sample.
-    pub(crate) unseen_ns: u64,
-    counted_before_ns: Option<u64>,
-    /// The time at which it was first sampled asleep, in a span that the records have not ended
-    /// yet.
-    pub(crate) slept_ns: Option<u64>,
-    /// The number of times that it blocked.
-    pub(crate) blocks: u64,
-    /// Its times of running, waiting and being blocked, and its number of blocks, when switches
-    /// were last recorded again.
-    pub(crate) before: ([u64; 3], u64),
-}
-
-impl Thread {
-    /// Returns the current span, which ends at `to_ns`.
-    fn span(&self, tid: i32, to_ns: u64) -> EndedSpan {
-        EndedSpan {
-            tid,
-            state: self.state,
-            from_ns: self.counted_ns,
-            to_ns,
-        }
-    }
-
-    /// Sets what the kernel counts of it, where switches are not recorded. What it counted before
-    /// the observation is left out.
-    pub(crate) fn account(&mut self, now: Scheduled) {
-        let since = now.since(self.scheduled.unwrap_or_default());
-        (self.ran_ns, self.waited_ns, self.blocks) = (since.ran_ns, since.waited_ns, since.runs);
-    }
-
-    /// Compares the time that it waited for a core with what the kernel counts.
-    pub(crate) fn see_waits(&mut self, now: Scheduled) {
-        let more_ns = now.waited_ns.saturating_sub(self.waited_ns);
-        let before_ns = *self.counted_before_ns.get_or_insert(more_ns);
-        self.unseen_ns = more_ns.saturating_sub(before_ns);
-    }
-
-    /// Begins the observation of a thread where switches are not recorded.
-    pub(crate) fn begin_account(&mut self, now: Option<Scheduled>) {
-        self.scheduled = now;
-    }
-
-    fn lived_ns(&self) -> [u64; 3] {
-        [self.ran_ns, self.waited_ns, self.blocked_ns]
-    }
-
-    /// Marks the time from which on switches are recorded again.
-    pub(crate) fn mark(&mut self) {
-        self.before = (self.lived_ns(), self.blocks);
-    }
-
-    /// Divides the time since the last span as the time since the mark was divided. Returns the
-    /// time in each state; blocks are `often` times as frequent.
-    pub(crate) fn repeat(&mut self, now_ns: u64, often: f64) -> [(State, u64); 3] {
-        let (before, blocks) = self.before;
-        let lived_ns = self.lived_ns();
-        let window_ns: [u64; 3] = std::array::from_fn(|at| lived_ns[at] - before[at]);
-        let all_ns = window_ns.iter().sum::<u64>();
-        let span_ns = now_ns.saturating_sub(self.counted_ns);
-        let factor = span_ns as f64 / all_ns.max(1) as f64;
-        repeat(&mut self.ran_ns, before[0], factor);
-        repeat(&mut self.waited_ns, before[1], factor);
-        repeat(&mut self.blocks, blocks, factor * often);
-        let ran_ns = self.ran_ns - lived_ns[0];
-        let waited_ns = self.waited_ns - lived_ns[1];
-        let blocked_ns = span_ns.saturating_sub(ran_ns + waited_ns);
-        self.blocked_ns += blocked_ns;
-        [
-            (State::Running, ran_ns),
-            (State::Runnable, waited_ns),
-            (State::Blocked, blocked_ns),
-        ]
-    }
-
-    pub(crate) fn add(&mut self, now_ns: u64) {
-        let span_ns = now_ns.saturating_sub(self.counted_ns);
-        self.counted_ns = self.counted_ns.max(now_ns);
-        match self.state {
-            State::Running => self.ran_ns += span_ns,
-            State::Runnable => self.waited_ns += span_ns,
-            State::Blocked => self.blocked_ns += span_ns,
-        }
-    }
 }
 
 /// The upper limit on the duration of a switch between two threads: 2 to 5 µs (Zen 4, KVM).
@@ -216,13 +105,31 @@ impl Timeline {
         new
     }
 
+    /// Sets that an adopted thread wants this core, as `/proc` shows: until the first record,
+    /// another thread is assumed to have it.
+    pub(crate) fn adopt_wanting(&mut self, tid: i32, core: usize) {
+        if self.core(core).owner == Owner::Nobody {
+            self.change(core, |core| core.owner = Owner::Other);
+        }
+        self.set_state(tid, State::Runnable, core, &mut |_| {});
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.began_before = true;
+        }
+        self.idle_since_ns = self.idle_since_ns.filter(|_| self.is_idle());
+    }
+
+    /// Returns the time at which the program ended, if it has, and its end was recorded.
+    pub(crate) fn end_ns(&self) -> Option<u64> {
+        self.exit_ns.filter(|_| self.threads.is_empty())
+    }
+
     /// Adds the time up to `now_ns` to the current states.
     pub(crate) fn advance(&mut self, now_ns: u64) {
         let span_ns = now_ns.saturating_sub(self.now_ns);
         if span_ns == 0 {
             return;
         }
-        if self.gap.is_open() {
+        if self.gap.is_open() || self.end_ns().is_some() {
             self.now_ns = now_ns;
             return;
         }
@@ -296,12 +203,27 @@ impl Timeline {
                 let name = from.map_or("".into(), |from| from.name.clone());
                 self.adopt(pid, tid, &name);
             }
-            What::Exited if self.threads.contains_key(&tid) => self.exited(pid, tid, span),
-            What::Named { name, .. } => {
+            What::Exited if self.threads.contains_key(&tid) => {
+                // Such a record also says that a program got the rights of another user, whose
+                // events the kernel then ends.
+                let has_ended = !self.threads[&tid].is_loading;
+                self.exited(pid, tid, span);
+                self.exit_ns = has_ended.then_some(self.now_ns);
+                if self.threads.is_empty() {
+                    self.end_gap(self.now_ns, |_, _| None, span);
+                }
+            }
+            What::Named { name, exec } => {
                 // A thread that runs another program gets the id of the first thread.
                 self.ended.remove(&tid);
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.name = name.clone();
+                    thread.is_loading |= exec;
+                }
+            }
+            What::Mapped(_) => {
+                if let Some(thread) = self.threads.get_mut(&tid) {
+                    thread.is_loading = false;
                 }
             }
             // It ran before it was watched, or the record of its start was lost.
@@ -490,6 +412,7 @@ impl Timeline {
         let dead: Vec<_> = dead.map(|(&tid, thread)| (thread.pid, tid)).collect();
         for (pid, tid) in dead {
             self.exited(pid, tid, &mut |_| {});
+            self.exit_ns = None;
         }
     }
 
@@ -522,6 +445,7 @@ impl Timeline {
             }
             thread.since_ns = now_ns;
         }
+        self.now_ns = now_ns;
     }
 
     /// Returns the number of threads that run.
@@ -744,20 +668,83 @@ mod tests {
         assert!(others > 0.9 && waiting > 0.9, "{others} {waiting}");
     }
 
+    /// A thread that computed was blocked for as long as it had no record.
     #[test]
-    fn waits_that_no_switch_shows_are_what_the_kernel_counts_more() {
-        let counted = |waited_ns| Scheduled {
-            waited_ns,
-            ..Scheduled::default()
+    fn a_thread_that_exists_may_want_a_core() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.adopt(7, 7, "a");
+        timeline.adopt_wanting(7, 0);
+        assert_eq!(timeline.idle_since_ns, None);
+        timeline.advance(300);
+        let (all, thread) = (timeline.totals.all, &timeline.threads[&7]);
+        assert_eq!((all.waiting_ns, all.waited_others_ns), (300, 300));
+        assert!(thread.began_before, "since when is not known");
+        timeline.apply(&event(400, What::In), &mut |_| {});
+        timeline.advance(1_000);
+        let all = timeline.totals.all;
+        let states = (all.running_ns, all.waiting_ns, all.blocked_ns);
+        assert_eq!(states, (600, 400, 0));
+        assert_eq!(timeline.threads[&7].waited_ns, 400);
+    }
+
+    /// Records that a program runs another one and computes, and whose events end 4 µs later.
+    fn ending(is_mapped: bool) -> Timeline {
+        let mut timeline = Timeline::new(0, true);
+        timeline.adopt(7, 7, "a");
+        let (name, exec) = ("b".into(), true);
+        let mapping = What::Mapped(Box::default());
+        let events = [
+            (1_000, What::In),
+            (2_000, What::Named { name, exec }),
+            (3_000, mapping),
+            (4_000, What::Exited),
+        ];
+        let events = events
+            .into_iter()
+            .filter(|(at_ns, _)| is_mapped || *at_ns != 3_000);
+        for (time_ns, what) in events {
+            timeline.apply(&event(time_ns, what), &mut |_| {});
+        }
+        timeline
+    }
+
+    /// A doctor that had no core at the end of a program counted the time until it had one.
+    #[test]
+    fn nothing_counts_after_the_last_end() {
+        let other = |time_ns, what| Event {
+            pid: 99,
+            tid: 99,
+            ..event(time_ns, what)
         };
-        let mut thread = Thread::default();
-        thread.see_waits(counted(5_000));
-        assert_eq!(thread.unseen_ns, 0, "it was before the observation");
-        thread.see_waits(counted(7_000));
-        assert_eq!(thread.unseen_ns, 2_000);
-        thread.waited_ns = 1_500;
-        thread.see_waits(counted(8_000));
-        assert_eq!(thread.unseen_ns, 1_500, "it was preempted for the rest");
+        let after = |mut timeline: Timeline| {
+            timeline.apply(&other(5_000, What::In), &mut |_| {});
+            timeline.advance(100_000);
+            (timeline.end_ns(), timeline.totals.others_ns)
+        };
+        assert_eq!(after(ending(true)), (Some(4_000), 0));
+        // The kernel records an end where it ends the events of a program that gets the rights of
+        // another user.
+        assert_eq!(after(ending(false)), (None, 95_000));
+        let mut child = ending(true);
+        child.adopt(8, 8, "c");
+        assert_eq!(child.end_ns(), None, "another process goes on");
+        child.forget_others(&BTreeSet::new());
+        assert_eq!(child.end_ns(), None, "when it ended is not known");
+    }
+
+    /// The time of a gap is that of the window before it, up to the end only.
+    #[test]
+    fn a_gap_ends_with_the_program() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.adopt(7, 7, "a");
+        timeline.apply(&event(0, What::In), &mut |_| {});
+        timeline.begin_gap(1_000, 0.0, |_, _| None, &mut |_| {});
+        timeline.apply(&event(4_000, What::Exited), &mut |_| {});
+        timeline.advance(100_000);
+        timeline.close(4_000, &mut |_| {});
+        let all = timeline.totals.all;
+        assert_eq!((all.running_ns, all.all_ns()), (4_000, 4_000));
+        assert_eq!((timeline.gaps_ns(), timeline.now_ns), (3_000, 4_000));
     }
 
     fn event(time_ns: u64, what: What) -> Event {

@@ -47,6 +47,28 @@ fn parse_state(stat: &str) -> Option<State> {
     })
 }
 
+/// Returns the core that a thread has or waits for, if it wants one.
+fn wanted_core(pid: i32, tid: i32) -> Option<usize> {
+    parse_wanted_core(&procfs::text(format!("/proc/{pid}/task/{tid}/stat"))?)
+}
+
+/// Finds out which of these adopted threads (process, thread) want a core.
+pub(crate) fn adopt_wanting(timeline: &mut Timeline, threads: &[(i32, i32)]) {
+    for &(pid, tid) in threads {
+        if let Some(core) = wanted_core(pid, tid) {
+            timeline.adopt_wanting(tid, core);
+        }
+    }
+}
+
+fn parse_wanted_core(stat: &str) -> Option<usize> {
+    // The first field here is the third of the file, and the core is the 39th.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let is_wanting = fields.next()? == "R";
+    let core = fields.nth(35)?.parse().ok()?;
+    is_wanting.then_some(core)
+}
+
 pub(crate) fn numbers(folder: &str) -> Vec<i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
@@ -81,8 +103,9 @@ pub(crate) fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Adds the descendants of the known processes, and removes the processes that are gone.
-pub(crate) fn adopt_children(timeline: &mut Timeline) {
+/// Adds the descendants of the known processes, and removes the processes that are gone. `recorded`
+/// is whether records show what the threads do from now on.
+pub(crate) fn adopt_children(timeline: &mut Timeline, recorded: bool) {
     let known: Vec<i32> = timeline.processes.iter().copied().collect();
     let mut alive = BTreeSet::new();
     for pid in known
@@ -102,6 +125,9 @@ pub(crate) fn adopt_children(timeline: &mut Timeline) {
             alive.insert(tid);
             if !timeline.threads.contains_key(&tid) {
                 timeline.adopt(pid, tid, &name(pid, tid));
+                if recorded {
+                    adopt_wanting(timeline, &[(pid, tid)]);
+                }
             }
         }
     }
@@ -150,6 +176,22 @@ mod tests {
         let own = std::process::id().cast_signed();
         assert_eq!(state(own, own), Some(State::Alive));
         assert_eq!(state(own, i32::MAX), None);
+    }
+
+    #[test]
+    fn a_core_is_wanted_by_who_has_it_or_waits_for_it() {
+        let stat = |state| format!("7 (a) R b) {state} 1{} 3 0 0", " 5".repeat(34));
+        assert_eq!(parse_wanted_core(&stat("R")), Some(3));
+        assert_eq!(parse_wanted_core(&stat("S")), None);
+        assert_eq!(parse_wanted_core("7 (a) R 1 2"), None);
+        // The kernel's own line, of a thread that reads it.
+        let own = std::process::id().cast_signed();
+        let tid = rustix::thread::gettid().as_raw_nonzero().get();
+        let core = wanted_core(own, tid).expect("it runs");
+        assert!(
+            crate::probe::perf::cores().contains(&(core as i32)),
+            "{core}"
+        );
     }
 
     #[test]

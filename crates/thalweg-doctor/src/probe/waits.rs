@@ -7,7 +7,8 @@ use crate::probe::procfs::{self, Scheduled};
 use crate::probe::record::{Event, What};
 use crate::probe::symbols::Symbols;
 use crate::probe::syscall::{self, Class};
-use crate::probe::timeline::{Thread, Timeline};
+use crate::probe::thread::Thread;
+use crate::probe::timeline::Timeline;
 use crate::recording::State;
 use crate::sys::now_ns;
 use std::collections::{HashMap, VecDeque};
@@ -203,7 +204,7 @@ impl Waits {
             self.pending.drain(..over);
             return;
         }
-        self.take_by_state(blocked, running == 0.0, timeline);
+        self.take_by_state(&blocked, running == 0.0, timeline);
     }
 
     /// Returns events for the threads that the last rounds found blocked, where records were lost:
@@ -224,19 +225,20 @@ impl Waits {
     }
 
     /// Counts the samples of a round where no records follow; `idle` is whether no thread ran.
-    fn take_by_state(&mut self, blocked: Vec<ThreadSample>, idle: bool, timeline: &Timeline) {
-        let weight = 1.0 / blocked.len().max(1) as f64;
+    fn take_by_state(&mut self, blocked: &[ThreadSample], idle: bool, timeline: &Timeline) {
+        let is_cause = causes(blocked.iter());
+        let weight = 1.0 / blocked.iter().filter(|look| is_cause(look)).count().max(1) as f64;
         for look in blocked {
             if let Some((spot, scale)) = look.spot {
                 let (runs, since_ns) = (look.runs, None);
                 let turn = Turn { runs, since_ns };
                 self.words.wait(look.tid, spot, turn, scale);
             }
-            if idle {
+            if idle && is_cause(look) {
                 let soon = |after_ns: Option<u64>| after_ns.is_some_and(|ns| ns < SOON_NS);
                 let left_ns = (look.wait.timer_at_ns).map(|at_ns| at_ns.saturating_sub(look.at_ns));
                 let timed = soon(look.wait.timeout_ns) || soon(left_ns);
-                self.charge(&look, weight, Some(timed), timeline);
+                self.charge(look, weight, Some(timed), timeline);
             }
         }
     }
@@ -315,18 +317,16 @@ impl Waits {
     }
 
     /// Ends a span in which all threads were blocked. The wait of the thread `first`, which ended
-    /// it, is what they waited for. Without such a thread, it may be any of them, except those that
-    /// wait for child processes, as these processes' own waits are the cause then.
+    /// it, is what they waited for. Without such a thread, it may be any of the [`causes`].
     pub(crate) fn end_idle(&mut self, first: Option<i32>, timeline: &Timeline) {
         if self.held.is_empty() {
             return;
         }
         let held = std::mem::take(&mut self.held);
-        let waits_itself = |look: &ThreadSample| look.wait.cause != Cause::Child;
-        let some_do = held.values().any(|(look, _)| waits_itself(look));
+        let is_cause = causes(held.values().map(|(look, _)| look));
         let may_be_first = |tid: i32, look: &ThreadSample| match first {
             Some(first) => first == tid,
-            None => waits_itself(look) || !some_do,
+            None => is_cause(look),
         };
         let charged = held
             .iter()
@@ -487,6 +487,15 @@ impl Waits {
     }
 }
 
+/// Returns a condition for samples of one time: whether what the thread waits for may be what the
+/// program waited for. It is if the thread does not wait for a child process, as that process's own
+/// wait is the cause then, unless all threads wait for such.
+fn causes<'a>(mut looks: impl Iterator<Item = &'a ThreadSample>) -> impl Fn(&ThreadSample) -> bool {
+    let waits_itself = |look: &ThreadSample| look.wait.cause != Cause::Child;
+    let some_do = looks.any(waits_itself);
+    move |look| waits_itself(look) || !some_do
+}
+
 const LIBRARY: &str = "/libjvm.so";
 /// The maximum number of threads and places that are remembered.
 const KEPT_MAX: usize = 4_096;
@@ -621,6 +630,19 @@ mod tests {
         assert_eq!(seen.critical, HashMap::from([(Cause::Sleep, 1.0)]));
         let alone = charged(&[(1, shell, false)], None);
         assert_eq!(alone.critical, HashMap::from([(Cause::Child, 1.0)]));
+        // Without events, a shell had half of the time.
+        let by_state = |waits: &[Wait]| {
+            let looks = (1..).zip(waits);
+            let looks = looks.map(|(tid, &wait)| ThreadSample::new(0, tid, wait));
+            let looks: Vec<ThreadSample> = looks.collect();
+            let mut seen = Waits::default();
+            seen.take_by_state(&looks, true, &Timeline::new(0, false));
+            seen.critical
+        };
+        let slept = |share| HashMap::from([(Cause::Sleep, share)]);
+        assert_eq!(by_state(&[shell, sleep]), slept(1.0));
+        assert_eq!(by_state(&[sleep, shell, sleep]), slept(1.0));
+        assert_eq!(by_state(&[shell]), alone.critical);
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::probe::recorder::{Recorder, weighed};
 use crate::probe::samples::Samples;
 use crate::probe::symbols::Symbols;
 use crate::probe::syscall::CallCounts;
-use crate::probe::timeline::{Thread, Timeline};
+use crate::probe::thread::Thread;
+use crate::probe::timeline::Timeline;
 use crate::probe::tree;
 use crate::probe::waits::Waits;
 use crate::recording::Recording;
@@ -83,7 +84,10 @@ pub(crate) struct Watch {
     pub(crate) left: Vec<i32>,
     /// The processor time of the doctor itself.
     pub(crate) own_s: f64,
+    /// The time at which the program ended, or else the observation.
     pub(crate) to_ns: u64,
+    /// The time at which the machine's figures were last read.
+    host_ns: u64,
     recorder: Recorder,
     /// The run time of all threads at the end of the last span in which calls were counted or not
     /// counted.
@@ -131,6 +135,7 @@ impl Watch {
             left: Vec::new(),
             own_s: own_cpu_s(),
             to_ns: from_ns,
+            host_ns: from_ns,
             recorder: Recorder::new(from_ns),
             span_from_ns: 0,
             early: Vec::new(),
@@ -153,6 +158,8 @@ impl Watch {
                 .is_none()
                 .then(CallCounts::default);
             perf.set_counting(true);
+            // From now on there is a record when one of these blocks.
+            tree::adopt_wanting(&mut watch.timeline, threads);
             if let Some(cost) = perf.measure_call_cost() {
                 watch.budget.set_call_cost(cost);
                 // The records of the measurement are not a cost of the observation; those of the
@@ -189,7 +196,7 @@ impl Watch {
         let before_s = cpu_s(ClockId::ThreadCPUTime);
         let host = began_ns >= self.next_host_ns;
         if self.perf.is_err() || (host && self.timeline.totals.lost > 0) {
-            tree::adopt_children(&mut self.timeline);
+            tree::adopt_children(&mut self.timeline, self.perf.is_ok());
         }
         let lost = self.timeline.totals.lost;
         if host && std::mem::replace(&mut self.lost, lost) < lost {
@@ -340,6 +347,13 @@ impl Watch {
         (wall_ns as f64 / 1e9).max(1e-9)
     }
 
+    /// Returns the length of the time that the machine's figures are of. It ends when the doctor
+    /// has noticed the program's end, which on a busy machine is some time later.
+    pub(crate) fn host_s(&self) -> f64 {
+        let host_ns = self.host_ns.saturating_sub(self.timeline.from_ns);
+        (host_ns as f64 / 1e9).max(1e-9)
+    }
+
     /// Handles that the program is asked to end, or is killed. The last look came before that, and
     /// so did the records up to it.
     pub(crate) fn interrupt(&mut self) {
@@ -351,11 +365,13 @@ impl Watch {
 
     /// Stops the probes, and handles the remaining records.
     pub(crate) fn end(&mut self) {
-        self.to_ns = now_ns();
+        self.host_ns = now_ns();
         if let Ok(perf) = &mut self.perf {
             perf.set_counting(false);
         }
         self.read_records(u64::MAX);
+        self.add_lost_last();
+        self.to_ns = self.timeline.end_ns().unwrap_or(self.host_ns);
         self.waits.end_idle(None, &self.timeline);
         self.timeline
             .close(self.to_ns, &mut |span| self.recorder.add(span));
@@ -382,6 +398,23 @@ impl Watch {
         };
         self.host.1.reread();
         self.own_s = own_cpu_s() - self.own_s;
+    }
+
+    /// Adds the records that were lost at the very end: no record follows that would report them.
+    fn add_lost_last(&mut self) {
+        let lost = self.perf.as_ref().map_or(0, Perf::lost);
+        let more = lost.saturating_sub(self.timeline.totals.lost);
+        if more > 0 {
+            let (core, pid, tid) = (0, 0, 0);
+            let event = Event {
+                time_ns: self.host_ns,
+                core,
+                pid,
+                tid,
+                what: What::Lost(more),
+            };
+            self.timeline.apply(&event, &mut |_| {});
+        }
     }
 
     /// Returns the longest queue at a lock; if there is none, the longest queue at a futex.
@@ -429,7 +462,10 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::measure::alone;
     use crate::probe::blocked::{Cause, Files, Seen};
+    use crate::probe::perf;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     const WITHOUT_EVENTS: Options = Options {
         grace: Duration::ZERO,
@@ -470,6 +506,62 @@ mod tests {
         child.wait().expect("it is killed");
         let critical = &watch.waits.critical;
         assert!(critical.contains_key(&Cause::Sleep), "{critical:?}");
+    }
+
+    /// A count that lacked them was called exact.
+    #[test]
+    fn records_that_are_lost_at_the_very_end_are_counted() {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let major = release.split('.').next().and_then(|word| word.parse().ok());
+        if major < Some(6) {
+            return println!("skipped: kernel {release} does not count them");
+        }
+        let core = perf::cores()[0].cast_unsigned() as usize;
+        let own = std::process::id().cast_signed();
+        // All of its records go to the ring of one core.
+        let lost = alone(core, || {
+            let tid = rustix::thread::gettid().as_raw_nonzero().get();
+            let mut watch = Watch::begin(&[(own, tid)], &Options::default());
+            for _ in 0..2 * FIT_MAX {
+                rustix::thread::set_name(c"a").expect("a thread can name itself");
+            }
+            watch.end();
+            watch.perf.is_ok().then_some(watch.timeline.totals.lost)
+        });
+        match lost.expect("it can be pinned") {
+            None => println!("skipped: no events for this user"),
+            Some(lost) => assert!(lost >= FIT_MAX, "{lost}"),
+        }
+    }
+
+    /// The maximum number of records of a name of one byte that fit into a ring: header, process
+    /// and thread, name, and the trailer take 56 bytes.
+    const FIT_MAX: u64 = perf::RING_BYTES as u64 / 56;
+
+    /// A thread that computed was blocked for as long as it had no record.
+    #[test]
+    fn a_thread_that_runs_already_is_not_blocked() {
+        let (is_over, (named, name)) = (AtomicBool::new(false), std::sync::mpsc::channel());
+        let watch = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let tid = rustix::thread::gettid().as_raw_nonzero().get();
+                named.send(tid).expect("it is waited for");
+                // ORDERING: Relaxed: nothing else depends on it.
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let tid = name.recv().expect("it has an id");
+            let own = std::process::id().cast_signed();
+            let watch = Watch::begin(&[(own, tid)], &Options::default());
+            // ORDERING: Relaxed, as above.
+            is_over.store(true, Ordering::Relaxed);
+            watch
+        });
+        if watch.perf.is_err() {
+            return println!("skipped: no events for this user");
+        }
+        assert!(watch.timeline.is_busy());
     }
 
     /// A program whose records of mappings were lost had no function names.

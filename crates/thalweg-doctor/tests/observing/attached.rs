@@ -1,6 +1,6 @@
 //! Tests processes that run already.
 
-use crate::doctor::{AtWork, is_alive, see, skip, this};
+use crate::doctor::{AtWork, faults, is_alive, see, skip, sleeps_in, this};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
@@ -75,6 +75,17 @@ fn kernels() {
     assert_eq!((seen.code, seen.stderr.as_str()), (2, why));
 }
 
+/// Starts a doctor that observes until it gets a signal. Its events count before it waits, and then
+/// it sleeps.
+fn attached(words: &[&str]) -> AtWork {
+    let doctor = AtWork::start(&[words, &["1000000"]].concat());
+    let pid = doctor.child.id();
+    while is_alive(pid) && !sleeps_in(pid, "poll", &[libc::SYS_ppoll]) {
+        std::thread::yield_now();
+    }
+    doctor
+}
+
 /// Compares the faults of children that live for some ms each with the kernel's count for their
 /// parent.
 fn children() {
@@ -87,17 +98,14 @@ fn children() {
         .spawn()
         .unwrap();
     let pid = target.id();
-    let doctor = AtWork::start(&["--attach", &pid.to_string(), "1000000"]);
-    // The doctor's events count before it waits, and then it sleeps.
-    while !sleeps_in_poll(doctor.child.id()) {
-        std::thread::yield_now();
-    }
-    let before = faults(pid);
+    let doctor = attached(&["--attach", &pid.to_string()]);
+    let made = || faults(pid).expect("it waits for input").iter().sum::<u64>() as f64;
+    let before = made();
     let mut input = target.stdin.take().unwrap();
     input.write_all(b"go\n").unwrap();
     let mut output = BufReader::new(target.stdout.take().unwrap());
     output.read_line(&mut String::new()).unwrap();
-    let made = faults(pid) - before;
+    let made = made() - before;
     doctor.send("INT");
     let seen = doctor.finish();
     drop(input);
@@ -108,23 +116,6 @@ fn children() {
         (counted / made - 1.0).abs() < 0.05,
         "{counted}, and {made} were made"
     );
-}
-
-/// Returns whether the first thread of a process sleeps in a call that polls.
-fn sleeps_in_poll(pid: u32) -> bool {
-    let channel = std::fs::read_to_string(format!("/proc/{pid}/wchan"));
-    channel.is_ok_and(|channel| channel.contains("poll"))
-}
-
-/// Returns the minor page faults of a process and of the children that it waited for.
-fn faults(pid: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
-    let counts = fields
-        .skip(7)
-        .take(2)
-        .map(|field| field.parse::<f64>().unwrap());
-    counts.sum()
 }
 
 fn headless() {
@@ -145,7 +136,11 @@ fn headless() {
     }
     let pid = pid.to_string();
     let with_events = see(&["--attach", &pid, "300"]);
-    let without = see(&["--no-events", "--attach", &pid, "300"]);
+    // On a busy machine, 300 ms may pass before the first look.
+    let without = attached(&["--no-events", "--attach", &pid]);
+    without.await_runs(20);
+    without.send("INT");
+    let without = without.finish();
     target.kill().unwrap();
     target.wait().unwrap();
     for seen in [with_events, without] {

@@ -48,14 +48,15 @@ fn estimated(count: u64) -> Option<(bool, f64)> {
         return Some((false, 0.0));
     }
     // Windows of a few ms say little of the rest where others have the cores for most of the time,
-    // or the core's other thread, which makes each call take longer.
+    // or the core's other thread, which makes each call take longer, or where the host has them.
     let waited = seen.value("host.wait_others");
     let others = seen.value("host.others");
-    let is_alone = waited < 0.2 && others < 0.5;
+    let stolen = seen.value("host.steal_share");
+    let is_alone = waited < 0.2 && others < 0.5 && stolen < 0.1;
     if !is_alone {
         skip(&format!(
             "no more than the magnitude: others had the core for {waited:.2} of its time, and used \
-             {others:.1} cores"
+             {others:.1} cores; the host took {stolen:.2} of all cores"
         ));
     }
     let share = made(&seen, "call.all") / (1.1 * count as f64);
@@ -125,7 +126,8 @@ fn users() {
 }
 
 fn leftovers() {
-    let script = "echo $THALWEG_EXPORT; echo $$; exec sleep 1000";
+    // A file of a program that runs keeps the doctors of other tests from removing the directory.
+    let script = "echo >$THALWEG_EXPORT/$$-1; echo $THALWEG_EXPORT; echo $$; exec sleep 1000";
     let mut doctor = this("as-doctor");
     doctor
         .args(["sh", "-c", script])
@@ -134,6 +136,7 @@ fn leftovers() {
     let left = PathBuf::from(doctor.line());
     let program = doctor.line().parse().unwrap();
     assert!(left.is_dir());
+    let written = left.join(format!("{program}-1"));
     doctor.send("KILL");
     doctor.child.wait().unwrap();
     assert!(left.is_dir(), "nobody could remove it");
@@ -141,6 +144,14 @@ fn leftovers() {
     while is_alive(program) {
         std::thread::yield_now();
     }
-    assert_eq!(see(&["true"]).code, 0);
-    assert!(!left.exists(), "the next doctor removes it");
+    // Another doctor may remove both first.
+    let _ = fs::remove_file(&written);
+    // A doctor passes over what another one is about to remove.
+    for _ in 0..20 {
+        assert_eq!(see(&["true"]).code, 0);
+        if !left.exists() {
+            return;
+        }
+    }
+    panic!("the next doctor removes it");
 }

@@ -1,6 +1,6 @@
 //! Tests many threads, many processes, and users with fewer rights.
 
-use crate::doctor::{finish, see, skip, this};
+use crate::doctor::{finish, runs, see, skip, this};
 use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 
@@ -51,6 +51,9 @@ fn without_events() {
     assert_eq!(seen.code, 0);
     let wanted = seen.value("state.running") + seen.value("state.waiting");
     assert!(wanted > 0.5, "{wanted}");
+    if runs(std::process::id()) == 0 {
+        return skip("the kernel does not count how long threads wait for cores");
+    }
     assert_eq!(seen.quality("run.wait_peers"), "sampled");
 }
 

@@ -176,18 +176,9 @@ impl AtWork {
     /// Waits until the doctor's threads have run this often more: on a busy machine it may not look
     /// at the program for seconds.
     pub(crate) fn await_runs(&self, times: u64) {
-        let runs = || {
-            let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
-            let times = threads.into_iter().flatten().flatten().map(|thread| {
-                let times = std::fs::read_to_string(thread.path().join("schedstat"));
-                let times = times.unwrap_or_default();
-                let runs = times.split_whitespace().nth(2);
-                runs.and_then(|runs| runs.parse::<u64>().ok()).unwrap_or(0)
-            });
-            times.sum::<u64>()
-        };
-        let before = runs();
-        while is_alive(self.child.id()) && runs() < before + times {
+        let doctor = self.child.id();
+        let before = runs(doctor);
+        while is_alive(doctor) && runs(doctor) < before + times {
             std::thread::park_timeout(Duration::from_millis(5));
         }
     }
@@ -225,11 +216,70 @@ pub(crate) fn send(pid: u32, signal: &str) {
     assert!(sent.success());
 }
 
+/// Returns how often the threads of a process got a core.
+pub(crate) fn runs(pid: u32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let times = threads.into_iter().flatten().flatten().map(|thread| {
+        let times = std::fs::read_to_string(thread.path().join("schedstat"));
+        let times = times.unwrap_or_default();
+        let runs = times.split_whitespace().nth(2);
+        runs.and_then(|runs| runs.parse::<u64>().ok()).unwrap_or(0)
+    });
+    times.sum()
+}
+
+/// Returns a field of a process's line in `/proc`, from the third one on, by its number in the
+/// manual; `None` if the process is gone.
+fn field(pid: u32, number: usize) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields = stat.rsplit_once(')')?.1;
+    fields.split_whitespace().nth(number - 3).map(str::to_owned)
+}
+
+/// Returns the minor page faults of a process, and of the children that it waited for.
+pub(crate) fn faults(pid: u32) -> Option<[u64; 2]> {
+    let count = |number| field(pid, number)?.parse().ok();
+    Some([count(10)?, count(11)?])
+}
+
+/// Returns the child of a process that has one.
+pub(crate) fn child_of(pid: u32) -> Option<u32> {
+    let processes = std::fs::read_dir("/proc")
+        .expect("there is /proc")
+        .flatten();
+    let mut pids = processes.filter_map(|it| it.file_name().to_str()?.parse().ok());
+    pids.find(|&child| field(child, 4).is_some_and(|parent| parent == pid.to_string()))
+}
+
+/// Returns whether the first thread of a process sleeps in one of these calls, by the name of the
+/// kernel's function, or by the number of the call where that is hidden.
+pub(crate) fn sleeps_in(pid: u32, function: &str, calls: &[libc::c_long]) -> bool {
+    let read = |name| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let call = read("syscall");
+    let call = call.split(' ').next().and_then(|word| word.parse().ok());
+    let is_in_call = call.is_some_and(|call| calls.contains(&call));
+    let is_asleep = field(pid, 3).is_some_and(|state| state == "S");
+    is_asleep && (is_in_call || read("wchan").contains(function))
+}
+
+/// Waits for the end of a shell that has got SIGKILL: it may still be on its way out. One that has
+/// not would take note of the ends of its children.
+pub(crate) fn await_killed(pid: u32) {
+    let noted = || faults(pid).map(|[_, of_children]| of_children);
+    let before = noted();
+    while is_alive(pid) {
+        let now = noted();
+        assert!(
+            now.is_none() || now == before,
+            "process {pid} was not killed"
+        );
+        std::thread::yield_now();
+    }
+}
+
 /// Returns whether a process runs (or waits to be reaped by a process other than us).
 pub(crate) fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')')
-        .is_some_and(|(_, after)| !after.trim_start().starts_with(['Z', 'X']))
+    field(pid, 3).is_some_and(|state| state != "Z" && state != "X")
 }
 
 pub(crate) fn skip(why: &str) {

@@ -1,6 +1,6 @@
 //! Tests signals that reach the doctor.
 
-use crate::doctor::{AtWork, is_alive, skip, this};
+use crate::doctor::{AtWork, await_killed, child_of, is_alive, skip, sleeps_in, this};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -46,7 +46,7 @@ fn second() {
     doctor.send("INT");
     let seen = doctor.finish();
     assert_eq!(seen.code, 137);
-    assert!(!is_alive(child));
+    await_killed(child);
 }
 
 fn grace() {
@@ -55,14 +55,22 @@ fn grace() {
     doctor.send("TERM");
     let seen = doctor.finish();
     assert_eq!(seen.code, 137);
-    assert!(!is_alive(child));
+    await_killed(child);
 }
 
 /// The waiting shell is killed first, and wakes first.
 fn blocked() {
-    let script = "trap '' TERM; echo ready; sleep 1000; echo";
+    // Neither file is read from a disk later: on a busy machine the doctor may look three times.
+    let warm = Command::new("sh").args(["-c", "sleep 0; true"]).status();
+    assert!(warm.expect("there is a shell").success());
+    let script = "trap '' TERM; echo $$; sleep 1000; echo";
     let mut doctor = AtWork::start(&["--grace-ms", "2000", "sh", "-c", script]);
-    assert_eq!(doctor.line(), "ready");
+    let shell = doctor.line().parse().expect("its number");
+    let calls = [libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
+    let sleeps = |pid| sleeps_in(pid, "nanosleep", &calls);
+    while is_alive(shell) && !child_of(shell).is_some_and(sleeps) {
+        std::thread::yield_now();
+    }
     doctor.await_runs(100);
     doctor.send("TERM");
     let seen = doctor.finish();
