@@ -94,13 +94,9 @@ const SHOWN_MAX: i64 = 9_000_000_000;
 pub(crate) struct OffStep;
 
 impl Symbol {
-    /// Returns the least and the highest price that orders may have, in units of
-    /// 10^−`price_decimals`: those of the band, and of what is shown.
-    pub(crate) fn price_range(&self) -> (i64, i64) {
-        let shown = most(self.tick, self.price_decimals);
-        let of_band = |at: i64| at.saturating_mul(self.price_unit);
-        let low = of_band(self.limits.low).max(self.tick);
-        (low, of_band(self.limits.high).min(shown))
+    /// Returns the highest price of an order in any band, in units of 10^−`price_decimals`.
+    pub(crate) const fn max_price(&self) -> i64 {
+        most(self.tick, self.price_decimals)
     }
 
     /// Returns the largest quantity of an order, in units of the base asset.
@@ -115,8 +111,7 @@ impl Symbol {
 
     /// Returns the engine's price of a number of units of 10^−`price_decimals`.
     pub(crate) fn price_of(&self, units: i64) -> Result<i64, OffStep> {
-        let (low, high) = self.price_range();
-        match (low..=high).contains(&units) && units % self.tick == 0 {
+        match units > 0 && units <= self.max_price() && units % self.tick == 0 {
             true => Ok(units / self.price_unit),
             false => Err(OffStep),
         }

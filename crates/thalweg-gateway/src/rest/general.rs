@@ -148,7 +148,9 @@ fn symbol_info(symbol: &Symbol, orders_max: Option<u32>) -> Value {
 fn filters(symbol: &Symbol, orders_max: Option<u32>) -> Value {
     let price = |units: i64| crate::decimal::format(units.into(), symbol.price_decimals);
     let quantity = |units: i64| crate::decimal::format(units.into(), symbol.base.decimals);
-    let (low, high) = symbol.price_range();
+    let of_band = |at: i64| at.saturating_mul(symbol.price_unit);
+    let low = of_band(symbol.limits.low).max(symbol.tick);
+    let high = of_band(symbol.limits.high).min(symbol.max_price());
     let mut filters = vec![
         json!({
             "filterType": "PRICE_FILTER",

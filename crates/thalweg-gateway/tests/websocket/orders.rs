@@ -227,6 +227,9 @@ async fn filters_hold_for_each_type_and_what_cannot_be_done_is_refused() {
         let (_, body) = ask(&fixture, &key, PLACE, &order).await;
         assert_eq!(body, refused("PRICE_FILTER"), "{price}");
     }
+    let stop = "symbol=BTCUSDT&side=SELL&type=STOP_LOSS&quantity=1&stopPrice=80";
+    let (status, body) = ask(&fixture, &key, PLACE, stop).await;
+    assert_eq!(status, 200, "{body}");
     let order = format!("{LIMIT}&quantity=1&price=95&newClientOrderId=one");
     let (_, placed) = ask(&fixture, &key, PLACE, &order).await;
     assert_eq!(placed["status"], "NEW", "{placed}");
