@@ -1,9 +1,9 @@
 //! A sender loads a pipeline on schedule, or as fast as it takes events.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::recorder;
+use thalweg_measure::histogram::Recorder;
 use thalweg_measure::load::{OpenLoop, Rate};
 use thalweg_measure::noise::{GapMeter, Gaps};
 
@@ -86,8 +86,8 @@ struct Sent {
 /// The line cannot be built.
 pub fn run<L: Line>(load: Load, make: impl FnOnce(Tail) -> Result<L, String>) -> Ran {
     let clock = Clock::global();
-    let (writer, reader) = recorder();
-    let (tail, tally) = Tail::new(writer);
+    let reader = Arc::new(Recorder::new());
+    let (tail, tally) = Tail::new(Arc::clone(&reader));
     let line = make(tail)?;
     let sent = match load {
         Load::Open { per_s, span_ns } => on_schedule(line, per_s, span_ns),

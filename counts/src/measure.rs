@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use thalweg_measure::histogram::{Histogram, recorder};
+use thalweg_measure::histogram::{Histogram, Recorder};
 
 use super::{Cases, rounds};
 
@@ -15,10 +15,10 @@ pub(super) fn add(cases: &mut Cases) {
         rounds(move |number| histogram.record(black_box(number % 1024 * SPREAD)))
     });
     cases.insert("measure/recorder/record".to_owned(), || {
-        let (writer, reader) = recorder();
+        let recorder = Recorder::new();
         rounds(move |number| {
-            writer.record(black_box(number % 1024 * SPREAD));
-            black_box(&reader);
+            recorder.record(black_box(number % 1024 * SPREAD));
+            black_box(&recorder);
         })
     });
 }
