@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::Writer;
+use thalweg_measure::histogram::Recorder;
 
 /// A pipeline has this many stages.
 pub(crate) const STAGES: usize = 3;
@@ -111,14 +111,14 @@ pub struct Tally {
 #[derive(Debug)]
 pub struct Tail {
     clock: Clock,
-    latency_ticks: Writer,
+    latency_ticks: Arc<Recorder>,
     tally: Tally,
     shared: Arc<Mutex<Tally>>,
 }
 
 impl Tail {
     /// Makes a tail, and the place where its counts are when it has ended.
-    pub fn new(latency_ticks: Writer) -> (Self, Arc<Mutex<Tally>>) {
+    pub fn new(latency_ticks: Arc<Recorder>) -> (Self, Arc<Mutex<Tally>>) {
         let shared = Arc::new(Mutex::new(Tally::default()));
         let tail = Self {
             clock: Clock::global(),

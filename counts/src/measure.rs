@@ -1,8 +1,9 @@
 //! The work of a pipeline for each measured event.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
-use thalweg_measure::histogram::{Histogram, recorder};
+use thalweg_measure::histogram::{Histogram, Recorder};
 
 use super::{Cases, rounds};
 
@@ -15,7 +16,8 @@ pub(super) fn add(cases: &mut Cases) {
         rounds(move |number| histogram.record(black_box(number % 1024 * SPREAD)))
     });
     cases.insert("measure/recorder/record".to_owned(), || {
-        let (writer, reader) = recorder();
+        let writer = Arc::new(Recorder::new());
+        let reader = Arc::clone(&writer);
         rounds(move |number| {
             writer.record(black_box(number % 1024 * SPREAD));
             black_box(&reader);

@@ -1,12 +1,14 @@
 //! The work of the stages, the loads, and what threads measure.
 
+use std::sync::Arc;
+
 use thalweg::wait::cores;
 use thalweg_compare::pipelines::{Event, Stamp, Step, Tail, Tally};
 use thalweg_compare::runner::Run;
 use thalweg_compare::sender::{LATENCY, Load, line, run};
 use thalweg_compare::threads::{Samples, Seats, crew};
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::recorder;
+use thalweg_measure::histogram::Recorder;
 
 #[test]
 fn an_event_is_one_cache_line() {
@@ -15,8 +17,8 @@ fn an_event_is_one_cache_line() {
 
 #[test]
 fn the_tail_counts_what_came_and_what_was_out_of_place() {
-    let (writer, reader) = recorder();
-    let (mut tail, tally) = Tail::new(writer);
+    let recorder = Arc::new(Recorder::new());
+    let (mut tail, tally) = Tail::new(Arc::clone(&recorder));
     let mut event = Event::default();
     for (number, intended_ticks) in [(0, 0), (1, 1), (3, 1)] {
         event.set(Stamp {
@@ -31,7 +33,7 @@ fn the_tail_counts_what_came_and_what_was_out_of_place() {
         misplaced: 1,
     };
     assert_eq!(*tally.lock().unwrap(), expected);
-    assert_eq!(reader.count(), 2);
+    assert_eq!(recorder.count(), 2);
 }
 
 #[test]
