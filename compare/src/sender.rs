@@ -86,15 +86,15 @@ struct Sent {
 /// The line cannot be built.
 pub fn run<L: Line>(load: Load, make: impl FnOnce(Tail) -> Result<L, String>) -> Ran {
     let clock = Clock::global();
-    let reader = Arc::new(Recorder::new());
-    let (tail, tally) = Tail::new(Arc::clone(&reader));
+    let latency_ticks = Arc::new(Recorder::new());
+    let (tail, tally) = Tail::new(Arc::clone(&latency_ticks));
     let line = make(tail)?;
     let sent = match load {
         Load::Open { per_s, span_ns } => on_schedule(line, per_s, span_ns),
         Load::Closed { batch, span_ns } => flood(line, batch, span_ns),
     };
     let tally = *tally.lock().unwrap_or_else(PoisonError::into_inner);
-    let summary = reader.snapshot(|ticks| clock.ns(ticks)).summary();
+    let summary = latency_ticks.snapshot(|ticks| clock.ns(ticks)).summary();
     let values = match load {
         // A run cut before its first measured event has no latency.
         Load::Open { .. } if summary.count == 0 => vec![f64::INFINITY; LATENCY.len()],

@@ -34,21 +34,14 @@ pub fn setup(symbol_type: SymbolType, users: i64) -> Vec<Command> {
         ..SymbolSpec::default()
     };
     let each = i64::MAX / (users + 1);
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(BASE, each), (QUOTE, each)],
-    };
+    let account = |uid| AccountSpec::new(UserId(uid), vec![(BASE, each), (QUOTE, each)]);
     let accounts: Vec<AccountSpec> = (1..=users).map(account).collect();
     let mut setup = vec![
         Command::AddSymbols([symbol].into()),
         Command::AddAccounts(accounts.into()),
     ];
     if symbol_type == SymbolType::Futures {
-        setup.push(Command::SetPriceBand {
-            symbol: SYMBOL,
-            low: 1,
-            high: RESERVE,
-        });
+        setup.push(Command::set_price_band(SYMBOL, 1, RESERVE));
     }
     setup
 }

@@ -17,8 +17,8 @@ fn an_event_is_one_cache_line() {
 
 #[test]
 fn the_tail_counts_what_came_and_what_was_out_of_place() {
-    let reader = Arc::new(Recorder::new());
-    let (mut tail, tally) = Tail::new(Arc::clone(&reader));
+    let recorder = Arc::new(Recorder::new());
+    let (mut tail, tally) = Tail::new(Arc::clone(&recorder));
     let mut event = Event::default();
     for (number, intended_ticks) in [(0, 0), (1, 1), (3, 1)] {
         event.set(Stamp {
@@ -33,7 +33,7 @@ fn the_tail_counts_what_came_and_what_was_out_of_place() {
         misplaced: 1,
     };
     assert_eq!(*tally.lock().unwrap(), expected);
-    assert_eq!(reader.count(), 2);
+    assert_eq!(recorder.count(), 2);
 }
 
 #[test]

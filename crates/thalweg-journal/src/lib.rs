@@ -59,6 +59,8 @@ pub use shared::{GroupCommit, Shared};
 pub use storage::{Archived, Fault, Operation, SimDisk, SimFile, Storage, StorageFile, WriteSync};
 #[cfg(unix)]
 pub use storage::{Files, FilesLock, JournalFile};
+#[doc(hidden)]
+pub use storage::{read_fully, write_fully};
 pub use truncate::{Truncation, truncate};
 
 /// The default storage of a journal: files, where there are any.

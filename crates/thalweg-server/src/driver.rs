@@ -10,8 +10,7 @@ use thalweg_exchange::codec::session::{
 };
 use thalweg_exchange::durable::replication::HaltReason;
 use thalweg_exchange::durable::{
-    Exchange, ExchangeError, Finished, Origin, Stats, Storage, Submission, SubmitError,
-    SubmitOutcome,
+    Exchange, ExchangeError, Finished, Origin, Storage, Submission, SubmitError, SubmitOutcome,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
@@ -174,13 +173,13 @@ impl<S: Storage> Driver<S> {
         }
     }
 
-    pub(crate) fn exchange(&self) -> &Exchange<S> {
+    /// Returns the exchange, with its part in replication.
+    pub(crate) const fn exchange(&self) -> &HostedExchange<S> {
         &self.exchange
     }
 
-    /// Returns the exchange with its part in replication.
-    pub(crate) const fn hosted(&self) -> &HostedExchange<S> {
-        &self.exchange
+    pub(crate) const fn exchange_mut(&mut self) -> &mut HostedExchange<S> {
+        &mut self.exchange
     }
 
     /// Executes what is new in the log of a replica, unless it is to end.
@@ -531,26 +530,6 @@ impl<S: Storage> Driver<S> {
     /// Refuses new commands from now on.
     pub(crate) const fn begin_drain(&mut self) {
         self.is_draining = true;
-    }
-
-    /// Returns whether what was taken is published, or waits for room on the disk.
-    pub(crate) fn is_settled(&mut self) -> Result<bool, ExchangeError> {
-        self.exchange.is_settled()
-    }
-
-    /// Returns for how long the command log has not answered, and its error, where it does not.
-    pub(crate) fn log_trouble(&self) -> Option<(Duration, String)> {
-        self.exchange.log_trouble()
-    }
-
-    /// Stops, while it drains, where a command log does not answer for seconds.
-    pub(crate) fn give_up_on_log(&mut self) {
-        self.exchange.give_up_on_log();
-    }
-
-    /// Returns statistics. Takes some 100 µs.
-    pub(crate) fn stats(&self) -> Option<Stats> {
-        self.exchange.stats()
     }
 
     /// Ends with a last snapshot. Waits for the disk.

@@ -645,13 +645,7 @@ pub(crate) mod tests {
             take(&mut writer, &Command::Halt { symbol });
         }
         assert_eq!((writer.entries.len(), writer.short.len()), (0, 5));
-        copy.inner.queue().entries.clear();
-        writer.hand_over();
-        let entries = std::mem::take(&mut copy.inner.queue().entries);
-        let commands = entries.iter().filter_map(|entry| match entry {
-            DropCopyEvent::Admin(command, ..) => Some((**command).clone()),
-            _ => None,
-        });
+        let commands = caught_up(&mut writer, &copy);
         let deposit = |user, amount, id| Command::deposit(UserId(user), CurrencyId(1), amount, id);
         let expected = [
             deposit(2, 250_000, 999),
@@ -660,12 +654,12 @@ pub(crate) mod tests {
             Command::StartAuction { symbol },
             Command::Halt { symbol },
         ];
-        assert_eq!(commands.collect::<Vec<_>>(), expected);
+        assert_eq!(commands, expected);
         assert!(writer.short.is_empty());
     }
 
     /// Returns the administrators' commands that a reader gets which was behind until now.
-    fn caught_up(mut writer: CopyWriter, copy: &DropCopy) -> Vec<Command> {
+    fn caught_up(writer: &mut CopyWriter, copy: &DropCopy) -> Vec<Command> {
         copy.inner.queue().entries.clear();
         writer.hand_over();
         let entries = std::mem::take(&mut copy.inner.queue().entries);
@@ -699,7 +693,7 @@ pub(crate) mod tests {
         for command in [limits(6), paid(3, 1), paid(4, 2)] {
             take(&mut writer, &command);
         }
-        assert_eq!(caught_up(writer, &copy), [limits(6), paid(7, 2)]);
+        assert_eq!(caught_up(&mut writer, &copy), [limits(6), paid(7, 2)]);
     }
 
     #[test]
@@ -715,7 +709,7 @@ pub(crate) mod tests {
         take(&mut writer, &add(&[spec(1, 6), spec(2, 7), spec(2, 8)]));
         take(&mut writer, &add(&[spec(1, 6), spec(2, 8)]));
         let expected = [add(&[spec(1, 5)]), add(&[spec(2, 7)])];
-        assert_eq!(caught_up(writer, &copy), expected);
+        assert_eq!(caught_up(&mut writer, &copy), expected);
     }
 
     #[test]

@@ -310,7 +310,7 @@ impl<S: Storage> ExchangeThread<S> {
             let text = "orders that go with a session are not cancelled by this server any more";
             tracing::warn!(users = left.len(), ?first, "{text}");
         }
-        if let Some(mut figures) = self.driver.hosted().figures() {
+        if let Some(mut figures) = self.driver.exchange().figures() {
             figures.stats.leads = false;
             self.shared.note_replica(figures);
         }
@@ -359,7 +359,7 @@ impl<S: Storage> ExchangeThread<S> {
                 Request::OpenOrders(user, token) => self.listing.push_back((user, token)),
                 Request::Stats(reply) => {
                     let snapshot = Snapshot {
-                        stats: self.driver.stats(),
+                        stats: self.driver.exchange().stats(),
                         sessions: self.sessions.counts(),
                         out_bytes: self.budget.bytes(),
                         polls: self.polls,
@@ -444,7 +444,7 @@ impl<S: Storage> ExchangeThread<S> {
     /// from when it is the primary.
     fn follow_log(&mut self, now: Instant) {
         self.driver.follow(now);
-        let Some(figures) = self.driver.hosted().figures() else {
+        let Some(figures) = self.driver.exchange().figures() else {
             return;
         };
         if figures.stats.leads && self.shared.lifecycle.is(Lifecycle::Following) {
@@ -461,7 +461,7 @@ impl<S: Storage> ExchangeThread<S> {
     /// Ends the sessions where the command log has not answered for long, and takes them again when
     /// it answers. Its thread wakes this one meanwhile.
     fn look_at_log(&mut self, now: Instant) {
-        let trouble = self.driver.log_trouble();
+        let trouble = self.driver.exchange().log_trouble();
         let error = trouble.as_ref().map(|(_, error)| &error[..]);
         self.log_trouble.note_log(error, now);
         let is_cut_off = trouble.is_some_and(|(time, _)| time >= LOG_SILENT_MAX);
@@ -668,8 +668,8 @@ impl<S: Storage> ExchangeThread<S> {
         match std::mem::replace(&mut self.stopping, Stopping::No) {
             Stopping::No | Stopping::Abandoned => None,
             Stopping::Draining(reply) => {
-                self.driver.give_up_on_log();
-                let settled = self.driver.is_settled();
+                self.driver.exchange_mut().give_up_on_log();
+                let settled = self.driver.exchange_mut().is_settled();
                 self.deliver();
                 self.flush_all(now);
                 if self.check(settled) == Some(false) {

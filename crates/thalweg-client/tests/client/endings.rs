@@ -10,7 +10,7 @@ use thalweg_client::{
 };
 
 use crate::mock::{Fault, Mock, bye, bytes_of, welcome};
-use crate::{ME, cancel, options, reports_until};
+use crate::{ME, cancel, connected, options, outcome, reports_until};
 
 /// How a connection is refused, with the address as `HERE`.
 async fn refused(plan: Vec<Fault>) -> String {
@@ -31,9 +31,7 @@ async fn a_refusal_of_a_repeated_command_does_not_mean_that_it_was_not_executed(
     ] {
         // It is executed, the answer is lost, and the session has no tokens left.
         let mock = Mock::new([Fault::Mute(1), Fault::Refuse(why)]);
-        let (client, events) = TradeClient::connect(options(&mock))
-            .await
-            .expect("it is welcomed");
+        let (client, events) = connected(&mock).await;
         let ticket = client.submit(cancel(1)).await.expect("it is open");
         let outcome = ticket.await;
         let sequence = ClientSequence(mock.executed()[0]);
@@ -73,11 +71,7 @@ async fn of_several_addresses_the_one_that_answers_is_used() {
     options.address = format!("{},{}, {}", gone[0], mock.address, gone[1]);
     let (client, _) = TradeClient::connect(options).await.expect("one listens");
     for order in 1..20 {
-        let outcome = client
-            .submit(cancel(order))
-            .await
-            .expect("it is open")
-            .await;
+        let outcome = outcome(&client, order).await;
         assert!(matches!(outcome, Outcome::Executed { .. }), "{outcome}");
     }
     assert_eq!(mock.executed().len(), 19);
@@ -190,9 +184,7 @@ async fn no_welcome_in_time() {
 #[tokio::test]
 async fn a_refused_command_has_its_refusal_as_outcome_and_is_not_executed() {
     let mock = Mock::new([Fault::Refuse(Refusal::Rate { limit: 5 })]);
-    let (client, _events) = TradeClient::connect(options(&mock))
-        .await
-        .expect("it listens");
+    let (client, _events) = connected(&mock).await;
     let outcome = client.submit(cancel(1)).await.expect("it is open").await;
     let why = Refusal::Rate { limit: 5 };
     let sequence = ClientSequence(1);
@@ -203,9 +195,7 @@ async fn a_refused_command_has_its_refusal_as_outcome_and_is_not_executed() {
 #[tokio::test]
 async fn an_answer_that_is_gone_leaves_it_unknown() {
     let mock = Mock::new([Fault::Refuse(Refusal::AnswerGone)]);
-    let (client, _events) = TradeClient::connect(options(&mock))
-        .await
-        .expect("it listens");
+    let (client, _events) = connected(&mock).await;
     let outcome = client.submit(cancel(1)).await.expect("it is open").await;
     let sequence = ClientSequence(1);
     assert_eq!(outcome, Outcome::Unknown { sequence });
@@ -214,9 +204,7 @@ async fn an_answer_that_is_gone_leaves_it_unknown() {
 #[tokio::test]
 async fn a_goodbye_for_good_ends_the_session() {
     let mock = Mock::new([Fault::Extra(bye(CloseReason::Replaced, "from 10.0.0.9"))]);
-    let (client, mut events) = TradeClient::connect(options(&mock))
-        .await
-        .expect("it listens");
+    let (client, mut events) = connected(&mock).await;
     let mut last = None;
     while let Some(event) = events.next().await {
         last = Some(event);
@@ -236,9 +224,7 @@ async fn a_goodbye_for_good_ends_the_session() {
 #[tokio::test]
 async fn a_goodbye_for_now_does_not() {
     let mock = Mock::new([Fault::Extra(bye(CloseReason::Shutdown, ""))]);
-    let (client, mut events) = TradeClient::connect(options(&mock))
-        .await
-        .expect("it listens");
+    let (client, mut events) = connected(&mock).await;
     let outcome = client.submit(cancel(1)).await.expect("it is open").await;
     assert!(matches!(outcome, Outcome::Executed { .. }), "{outcome}");
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
@@ -253,9 +239,7 @@ async fn a_goodbye_for_now_does_not() {
 #[tokio::test]
 async fn a_frame_that_is_wrong_ends_the_session() {
     let mock = Mock::new([Fault::Extra(vec![3, 0, 0, 0, 215, 1, 0, 0])]);
-    let (_client, mut events) = TradeClient::connect(options(&mock))
-        .await
-        .expect("it listens");
+    let (_client, mut events) = connected(&mock).await;
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
     assert!(matches!(
         events.next().await,
@@ -272,9 +256,7 @@ async fn a_frame_that_is_wrong_ends_the_session() {
 async fn a_second_welcome_is_out_of_place() {
     let again = bytes_of(&ServerFrame::Welcome(welcome()));
     let mock = Mock::new([Fault::Extra(again)]);
-    let (_client, mut events) = TradeClient::connect(options(&mock))
-        .await
-        .expect("it listens");
+    let (_client, mut events) = connected(&mock).await;
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
     assert!(matches!(
         events.next().await,
@@ -287,9 +269,7 @@ async fn a_second_welcome_is_out_of_place() {
 async fn a_client_that_is_dropped_leaves_outcomes_unknown() {
     let mock = Mock::new([Fault::Silent]);
     mock.world().welcome.in_flight_max = 1;
-    let (client, _events) = TradeClient::connect(options(&mock))
-        .await
-        .expect("it listens");
+    let (client, _events) = connected(&mock).await;
     let first = client.submit(cancel(1)).await.expect("it is open");
     let second = client.submit(cancel(2)).await.expect("it is open");
     while mock.executed().is_empty() {
@@ -329,9 +309,7 @@ async fn silence_is_noticed() {
     // A busy machine may be silent for as long, too: such a connection ends before the command.
     let mock = Mock::new(vec![Fault::Silent; 10_000]);
     mock.world().welcome.heartbeat_ms = 20;
-    let (client, mut events) = TradeClient::connect(options(&mock))
-        .await
-        .expect("it listens");
+    let (client, mut events) = connected(&mock).await;
     let ticket = client.submit(cancel(1)).await.expect("it is open");
     while mock.executed().is_empty() {
         tokio::task::yield_now().await;

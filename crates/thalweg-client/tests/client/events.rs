@@ -12,7 +12,7 @@ use thalweg_client::exchange::session::ReportNumber;
 use thalweg_client::{Event, Outcome, ReadClient, SessionQuery, TradeClient};
 
 use crate::mock::{Fault, Mock, bytes_of, report};
-use crate::{ME, cancel, options};
+use crate::{ME, cancel, connected, options, outcome};
 
 fn gap(from: u64, to: u64) -> Vec<u8> {
     let (from, to) = (ReportNumber(from), ReportNumber(to));
@@ -22,9 +22,7 @@ fn gap(from: u64, to: u64) -> Vec<u8> {
 /// Returns the events that the user sees of these frames.
 async fn seen(frames: Vec<Vec<u8>>, expected: usize) -> Vec<String> {
     let mock = Mock::new([Fault::Extra(frames.concat())]);
-    let (_client, mut events) = TradeClient::connect(options(&mock))
-        .await
-        .expect("it listens");
+    let (_client, mut events) = connected(&mock).await;
     let mut seen = Vec::new();
     while seen.len() < expected {
         seen.push(match events.next().await.expect("the client lives") {
@@ -152,11 +150,7 @@ async fn a_client_without_an_event_receiver_gets_answers() {
     let (client, events) = TradeClient::connect(options).await.expect("it listens");
     drop(events);
     for order in 0..500 {
-        let outcome = client
-            .submit(cancel(order))
-            .await
-            .expect("it is open")
-            .await;
+        let outcome = outcome(&client, order).await;
         assert!(matches!(outcome, Outcome::Executed { .. }), "{outcome}");
     }
     client.close().await;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use thalweg_client::exchange::session::ClientSequence;
 use thalweg_client::exchange::{OrderId, SymbolId, UserId};
-use thalweg_client::{Event, Events, Options, TradeCommand};
+use thalweg_client::{Event, Events, Options, Outcome, TradeClient, TradeCommand};
 
 use crate::mock::Mock;
 
@@ -31,6 +31,18 @@ fn options(mock: &Mock) -> Options {
     // No test waits for one.
     options.connect_timeout = Duration::from_secs(600);
     options
+}
+
+/// Returns a client of a server that welcomes it, and its events.
+async fn connected(mock: &Mock) -> (TradeClient, Events) {
+    let connected = TradeClient::connect(options(mock)).await;
+    connected.expect("it is welcomed")
+}
+
+/// Returns the outcome of a command.
+async fn outcome(client: &TradeClient, order: i64) -> Outcome {
+    let ticket = client.submit(cancel(order)).await;
+    ticket.expect("it is open").await
 }
 
 /// Reports until number `last`: none twice, none left out.

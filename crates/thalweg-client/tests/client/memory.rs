@@ -9,7 +9,7 @@ use thalweg_client::{
 };
 
 use crate::mock::{Fault, Mock};
-use crate::{cancel, options};
+use crate::{cancel, options, outcome};
 
 /// A store that outlives its clients, and notes all that was saved.
 #[derive(Clone, Default)]
@@ -38,12 +38,7 @@ impl SessionStore for Notes {
 }
 
 async fn sequence_of(client: &TradeClient, order: i64) -> u64 {
-    match client
-        .submit(cancel(order))
-        .await
-        .expect("it is open")
-        .await
-    {
+    match outcome(client, order).await {
         Outcome::Executed { sequence, .. } => sequence.0,
         other => panic!("{other}"),
     }
@@ -82,12 +77,7 @@ async fn a_session_that_does_not_remember_uses_no_sequence_again() {
         options.sequences_after = None;
         let (client, _events) = TradeClient::connect(options).await.expect("it listens");
         for order in 0..10 {
-            match client
-                .submit(cancel(order))
-                .await
-                .expect("it is open")
-                .await
-            {
+            match outcome(&client, order).await {
                 Outcome::Refused { sequence, .. } | Outcome::Executed { sequence, .. } => {
                     assert!(sequence > last, "{sequence} after {last}");
                     last = sequence;

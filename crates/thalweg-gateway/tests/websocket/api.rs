@@ -2,13 +2,13 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ring::hmac;
 use ring::signature::Ed25519KeyPair;
 use serde_json::{Value, json};
 use thalweg_exchange::Action;
 use thalweg_gateway::keys::{KeyKind, NewKey};
 
 use crate::fixture::Fixture;
+use crate::orders::sign;
 
 pub(crate) fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -36,12 +36,7 @@ pub(crate) fn signature(key: &NewKey, payload: &str) -> String {
             let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).expect("a key");
             STANDARD.encode(pair.sign(payload.as_bytes()))
         }
-        _ => {
-            let secret = hmac::Key::new(hmac::HMAC_SHA256, key.secret.as_bytes());
-            let tag = hmac::sign(&secret, payload.as_bytes());
-            let hex = tag.as_ref().iter().map(|byte| format!("{byte:02x}"));
-            hex.collect()
-        }
+        _ => sign(&key.secret, payload),
     }
 }
 

@@ -6,21 +6,15 @@ use futures_util::SinkExt;
 use serde_json::{Value, json};
 use thalweg_exchange::Action;
 use thalweg_gateway::keys::KeyKind;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::api::signed;
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, respond};
 
 /// Returns the whole response to a request by GET.
 async fn get(address: SocketAddr, path: &str) -> String {
-    let mut socket = TcpStream::connect(address).await.expect("a connection");
     let head = format!("GET {path} HTTP/1.1\r\nHost: server\r\nConnection: close\r\n\r\n");
-    socket.write_all(head.as_bytes()).await.expect("a request");
-    let mut text = String::new();
-    socket.read_to_string(&mut text).await.expect("a response");
-    text
+    respond(address, head).await
 }
 
 async fn page(fixture: &Fixture) -> String {

@@ -31,6 +31,22 @@ const SYMBOLS: &str = include_str!("../symbols.toml");
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 
+/// Sends a request as it is, and returns the response, up to the end of the connection.
+pub(crate) async fn respond(address: SocketAddr, request: impl AsRef<[u8]>) -> String {
+    let mut socket = TcpStream::connect(address).await.expect("a connection");
+    // The other side may have answered, and closed, before it has read all.
+    let _ = socket.write_all(request.as_ref()).await;
+    let mut bytes = Vec::new();
+    let _ = socket.read_to_end(&mut bytes).await;
+    String::from_utf8(bytes).expect("it is text")
+}
+
+/// Returns the status, the head and the body of a response.
+pub(crate) fn parts(response: &str) -> (u16, &str, &str) {
+    let (head, body) = response.split_once("\r\n\r\n").expect("a response");
+    (head[9..12].parse().expect("a status"), head, body)
+}
+
 /// A server that is ready: symbol 1 is BTCUSDT, users 1 to 3 have money. Prices are 0.01 USDT, lots
 /// 0.0001 BTC.
 pub(crate) struct Fixture {
@@ -259,16 +275,10 @@ impl Fixture {
 
     /// Returns status and body of a request by GET.
     pub(crate) async fn get(&self, path: &str) -> (u16, String) {
-        let mut socket = TcpStream::connect(self.gateway.address())
-            .await
-            .expect("a connection");
         let head = format!("GET {path} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n");
-        socket.write_all(head.as_bytes()).await.expect("a request");
-        let mut text = String::new();
-        socket.read_to_string(&mut text).await.expect("a response");
-        let status = text.get(9..12).and_then(|status| status.parse().ok());
-        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        (status.expect("a status"), body.to_owned())
+        let response = respond(self.gateway.address(), head).await;
+        let (status, _, body) = parts(&response);
+        (status, body.to_owned())
     }
 
     /// Returns the answer to a request by GET: after the last order.

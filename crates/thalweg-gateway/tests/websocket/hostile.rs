@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use crate::fixture::{Client, Fixture};
+use crate::fixture::{Client, Fixture, respond};
 use crate::slots::connect_from;
 
 async fn is_served(fixture: &Fixture) {
@@ -53,18 +53,12 @@ async fn a_connection_has_1024_streams_at_most() {
     let path = format!("/stream?streams={}", names(0, 1_025).join("/"));
     let mut client = fixture.connect(&path).await;
     assert_eq!(client.closed().await, "too many streams");
-    let mut socket = TcpStream::connect(fixture.gateway.address())
-        .await
-        .expect("a connection");
     let path = names(0, 10_000).join("/").repeat(5);
     let head = format!(
         "GET /stream?streams={path} HTTP/1.1\r\nHost: g\r\nUpgrade: websocket\r\n\
          Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n"
     );
-    let _ = socket.write_all(head.as_bytes()).await;
-    let mut answer = Vec::new();
-    let _ = socket.read_to_end(&mut answer).await;
-    let answer = String::from_utf8_lossy(&answer);
+    let answer = respond(fixture.gateway.address(), head).await;
     assert!(
         answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
         "{answer}"

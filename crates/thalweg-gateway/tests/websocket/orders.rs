@@ -1,20 +1,12 @@
 //! Orders by REST: signed requests over sockets.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use ring::hmac;
 use serde_json::{Value, json};
 use thalweg_exchange::{Action, Command};
 use thalweg_gateway::keys::{KeyKind, NewKey};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
-use crate::fixture::{Fixture, SYMBOL};
-
-pub(crate) fn now_ms() -> u128 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.expect("it is after 1970").as_millis()
-}
+use crate::api::now_ms;
+use crate::fixture::{Fixture, SYMBOL, parts, respond};
 
 pub(crate) fn sign(secret: &str, payload: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
@@ -32,22 +24,13 @@ pub(crate) async fn send(
     key: &str,
     body: &str,
 ) -> (u16, String, Value) {
-    let mut socket = TcpStream::connect(fixture.gateway.address())
-        .await
-        .expect("a connection");
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\nX-MBX-APIKEY: {key}\r\n\
          Content-Length: {}\r\n\r\n",
         body.len()
     );
-    socket.write_all(head.as_bytes()).await.expect("a request");
-    // The other side may have answered, and closed, before it has read all.
-    let _ = socket.write_all(body.as_bytes()).await;
-    let mut bytes = Vec::new();
-    let _ = socket.read_to_end(&mut bytes).await;
-    let text = String::from_utf8(bytes).expect("it is text");
-    let (head, body) = text.split_once("\r\n\r\n").expect("a response");
-    let status = head[9..12].parse().expect("a status");
+    let response = respond(fixture.gateway.address(), head + body).await;
+    let (status, head, body) = parts(&response);
     let body = serde_json::from_str(body).unwrap_or(Value::Null);
     (status, head.to_owned(), body)
 }
@@ -323,17 +306,9 @@ async fn bodies_that_are_too_long_or_no_text_are_refused_and_headers_count() {
     }
     let (status, _, _) = send(&fixture, ("GET", "/api/v3/nothing"), &key.api_key, "").await;
     assert_eq!(status, 404);
-    let mut socket = TcpStream::connect(fixture.gateway.address())
-        .await
-        .expect("one");
     let request = b"POST /api/v3/order HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\
         Content-Length: 8\r\n\r\nsymbol=\xff";
-    socket.write_all(request).await.expect("a request");
-    let mut answer = String::new();
-    socket
-        .read_to_string(&mut answer)
-        .await
-        .expect("a response");
+    let answer = respond(fixture.gateway.address(), request).await;
     assert!(
         answer.starts_with("HTTP/1.1 400") && answer.contains("-1100"),
         "{answer}"

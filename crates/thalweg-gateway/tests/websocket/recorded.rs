@@ -6,11 +6,9 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use thalweg_exchange::{AccountSpec, Action, Command, CurrencyId, SymbolId, SymbolSpec, UserId};
 use thalweg_gateway::keys::{KeyKind, NewKey};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use crate::api::{now_ms, signature};
-use crate::fixture::{Client, Fixture};
+use crate::fixture::{Client, Fixture, parts, respond};
 
 const RECORDED: &str = include_str!("recorded.jsonl");
 const SYMBOLS: &str = r#"[assets]
@@ -196,16 +194,9 @@ fn check(entry: &Value, answer: &Value) {
 }
 
 async fn request(fixture: &Fixture, head: &str, body: &str) -> (u16, Value) {
-    let socket = TcpStream::connect(fixture.gateway.address()).await;
-    let mut socket = socket.expect("a connection");
-    let text = head.to_owned() + body;
-    socket.write_all(text.as_bytes()).await.expect("a request");
-    let mut text = String::new();
-    socket.read_to_string(&mut text).await.expect("a response");
-    let status = text.get(9..12).and_then(|status| status.parse().ok());
-    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    let answer = serde_json::from_str(body).expect("JSON");
-    (status.expect("a status"), answer)
+    let response = respond(fixture.gateway.address(), head.to_owned() + body).await;
+    let (status, _, body) = parts(&response);
+    (status, serde_json::from_str(body).expect("JSON"))
 }
 
 /// Returns the kind of an event, which those of `depth20` and `bookTicker` have not.

@@ -20,9 +20,9 @@ use serde_json::{Value, json};
 use thalweg_exchange::{Action, Command};
 use thalweg_gateway::keys::{KeyKind, NewKey};
 
-use crate::api::{signature, signed};
+use crate::api::{now_ms, signature, signed};
 use crate::fixture::{Fixture, SYMBOL};
-use crate::orders::{ask, now_ms, send, sign};
+use crate::orders::{ask, send, sign};
 use crate::trading::log_on;
 
 const ORDER: (&str, &str) = ("POST", "order");

@@ -1,29 +1,10 @@
 //! The model of a journal: what it has promised.
 
-/// SplitMix64.
-#[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+use thalweg_testkit::Random;
 
-impl Random {
-    pub(super) fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0xD129_0D3B_3A5C_9F01) ^ 0x5EED)
-    }
-
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    pub(super) fn one_in(&mut self, chances: u64) -> bool {
-        self.below(chances) == 0
-    }
+/// Returns the random numbers of a seed.
+pub(super) fn random(seed: u64) -> Random {
+    Random(seed.wrapping_mul(0xD129_0D3B_3A5C_9F01) ^ 0x5EED)
 }
 
 /// A record: its length, and what its bytes are made of. In most runs no two are the same.
@@ -35,9 +16,9 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn fill(&self, slot: &mut [u8]) {
-        let mut random = Random::new(self.salt);
+        let mut random = random(self.salt);
         for piece in slot.chunks_mut(8) {
-            piece.copy_from_slice(&random.next().to_le_bytes()[..piece.len()]);
+            piece.copy_from_slice(&random.next_u64().to_le_bytes()[..piece.len()]);
         }
     }
 

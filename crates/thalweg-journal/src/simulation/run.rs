@@ -1,10 +1,11 @@
 //! One run: some lives of one journal.
 
-use super::model::{Entry, Model, Random};
+use super::model::{Entry, Model, random};
 use crate::fault::{Faults, Seeded};
 use crate::journal::Journal;
 use crate::truncate::truncate_with;
 use crate::{Error, Fault, JournalOptions, Lsn, Operation, Reader, SimDisk};
+use thalweg_testkit::Random;
 
 const LIVES: u64 = 6;
 const SEGMENT_BYTES: u64 = 48 << 10;
@@ -72,7 +73,7 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Stats, String> {
         is_same: seed.is_multiple_of(6) && seeded != Some(Seeded::ForgetPreviousSum),
         unsynced_max: (seed % 4) as usize,
         flushed: 0,
-        random: Random::new(seed),
+        random: random(seed),
         disk: SimDisk::new(),
         faults: Faults { seeded },
         model: Model::default(),
@@ -104,7 +105,7 @@ impl Run {
     }
 
     fn restart(&mut self) {
-        self.disk.restart(self.random.next());
+        self.disk.restart(self.random.next_u64());
         self.flushed = 0;
         self.stats.crashes += 1;
     }
@@ -216,7 +217,7 @@ impl Run {
             let entry = Entry {
                 salt: match self.is_same {
                     true => 0,
-                    false => self.random.next(),
+                    false => self.random.next_u64(),
                 },
                 bytes: bytes as usize,
             };

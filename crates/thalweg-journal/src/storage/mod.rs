@@ -136,7 +136,7 @@ pub trait StorageFile: fmt::Debug + Send + 'static {
 }
 
 /// Reads until `into` is full or the file ends, and says how much.
-pub(crate) fn read_fully(
+pub fn read_fully(
     file: &impl StorageFile,
     offset_bytes: u64,
     into: &mut [u8],
@@ -154,7 +154,7 @@ pub(crate) fn read_fully(
 }
 
 /// Writes all of `data`, however many calls it takes.
-pub(crate) fn write_fully(
+pub fn write_fully(
     file: &impl StorageFile,
     offset_bytes: u64,
     data: &[u8],

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use thalweg_measure::random::SplitMix;
+
 /// The longest delay, which is also that of a longer one that was drawn.
 pub const DELAY_MAX: Duration = Duration::from_secs(60);
 
@@ -68,25 +70,18 @@ impl Delay {
 
 /// Numbers that follow from a seed: SplitMix64.
 #[derive(Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(SplitMix);
 
 impl Random {
     /// Returns the numbers of a seed of several parts.
     pub(crate) fn new(seed: [u64; 3]) -> Self {
-        let mix = |state, part| Self(state ^ part).next();
-        Self(seed.into_iter().fold(0, mix))
-    }
-
-    const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let mix = |state, part| SplitMix::new(state ^ part).next_u64();
+        Self(SplitMix::new(seed.into_iter().fold(0, mix)))
     }
 
     /// Returns a number from 0 to 1, without 1.
     pub(crate) fn part(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Returns a number by the standard normal distribution (Box and Muller).

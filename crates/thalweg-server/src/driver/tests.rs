@@ -72,7 +72,11 @@ fn a_command_that_was_executed_is_not_refused_while_the_server_drains() {
     let (mut admin, _client) = session(Role::Admin, 1);
     submit(&mut driver, &mut admin, (1, Command::Nop));
     driver.begin_drain();
-    while !driver.is_settled().expect("the disk is fine") {
+    while !driver
+        .exchange_mut()
+        .is_settled()
+        .expect("the disk is fine")
+    {
         std::thread::yield_now();
     }
     submit(&mut driver, &mut admin, (1, Command::Nop));

@@ -107,7 +107,7 @@ impl<S: Storage> ExchangeThread<S> {
             return Some((CloseReason::WrongKey, WITHDRAWN.into()));
         }
         let key = session.terms.key;
-        let replica = self.driver.hosted();
+        let replica = self.driver.exchange();
         if let Some(primary) = replica.primary()
             && key.role != Role::Read
         {

@@ -415,7 +415,7 @@ fn follower_of(log: &OneLog) -> Thread {
     let lifecycle = &thread.shared.lifecycle;
     let follows = lifecycle.change_to(Lifecycle::Following, "the test begins");
     follows.expect("it recovers");
-    while thread.driver.hosted().primary() != Some("one") {
+    while thread.driver.exchange().primary() != Some("one") {
         turn(&mut thread);
     }
     thread
@@ -470,7 +470,7 @@ fn a_replica_takes_readers_and_keeps_them_when_it_takes_over() {
     assert_eq!(objection_to(&mut thread, Role::Read, SESSION_VERSION), None);
     assert_eq!(lifecycle.get(), Lifecycle::Following);
     log.is_alive.store(false, Ordering::Relaxed);
-    while thread.driver.hosted().primary().is_some() {
+    while thread.driver.exchange().primary().is_some() {
         turn(&mut thread);
     }
     turn(&mut thread);

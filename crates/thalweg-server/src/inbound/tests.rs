@@ -161,11 +161,7 @@ fn commands_that_are_much_work_have_a_short_turn_from_the_first_one_on() {
     assert!(submitted < 64 && session.input.may_have_frame());
     // Those that are little work have a whole turn.
     let (mut session, _client) = bench.session(Role::Trade, 2);
-    session.input = frames(&|id| Command::Cancel {
-        uid: UserId(2),
-        symbol: SymbolId(1),
-        order_id: OrderId(2_000 + id),
-    });
+    session.input = frames(&|id| Command::cancel(UserId(2), SymbolId(1), OrderId(2_000 + id)));
     let (_, _, submitted) = bench.turn(&mut session);
     assert_eq!(submitted, 64);
 }

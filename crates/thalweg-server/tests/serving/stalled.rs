@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_exchange::codec::session::{CloseReason, Hello, QueryResult, SessionQuery};
+use thalweg_exchange::codec::session::{CloseReason, Hello, OpenOrder, QueryResult, SessionQuery};
 use thalweg_exchange::event::RemovalReason;
 use thalweg_exchange::execution::{CancelReason, Execution};
 use thalweg_exchange::session::{Refusal, Role};
@@ -72,6 +72,31 @@ fn of_session(number: u32) -> Hello<'static> {
         last_report: None,
         ..hello(Role::Trade, 1)
     }
+}
+
+/// Returns a stalled client with an order that goes with its connection.
+fn stalled_with_an_order(server: &TestServer) -> Client {
+    let asking = Hello {
+        cancels_on_disconnect: true,
+        ..of_session(0)
+    };
+    let (mut client, _) = Client::connect(server.trade_address(), asking);
+    client.submit(1, &bound(1));
+    client.succeeds(1);
+    stall(server, &mut client);
+    client
+}
+
+/// Returns the open orders of user 1, and whether there are more.
+fn own_orders(client: &mut Client) -> (Vec<OpenOrder>, bool) {
+    client.query(1, OWN_ORDERS);
+    let Received::QueryAnswer(answer) = client.receive() else {
+        panic!("an answer was expected");
+    };
+    let QueryResult::OpenOrders { orders, is_cut } = answer.result else {
+        panic!("orders were expected");
+    };
+    (orders, is_cut)
 }
 
 #[test]
@@ -145,24 +170,11 @@ fn a_connection_that_was_replaced_takes_no_commands_even_if_it_reads_nothing() {
 fn orders_go_with_a_stalled_session_when_the_server_stops() {
     let mut server = TestServer::with_market(small_sockets);
     let _busy = place_many(&server);
-    let asking = Hello {
-        cancels_on_disconnect: true,
-        ..of_session(0)
-    };
-    let (mut stalled, _) = Client::connect(server.trade_address(), asking);
-    stalled.submit(1, &bound(1));
-    stalled.succeeds(1);
-    stall(&server, &mut stalled);
+    let _stalled = stalled_with_an_order(&server);
     server.stop();
     server.start();
     let (mut reader, _) = Client::connect(server.trade_address(), of_session(1));
-    reader.query(1, OWN_ORDERS);
-    let Received::QueryAnswer(answer) = reader.receive() else {
-        panic!("an answer was expected");
-    };
-    let QueryResult::OpenOrders { orders, .. } = answer.result else {
-        panic!("orders were expected");
-    };
+    let (orders, _) = own_orders(&mut reader);
     assert_eq!(orders.len(), ORDERS as usize);
     assert!(orders.iter().all(|order| order.order_id != OrderId(1)));
 }
@@ -171,14 +183,7 @@ fn orders_go_with_a_stalled_session_when_the_server_stops() {
 fn orders_of_a_stalled_connection_go_before_the_one_that_replaces_it_has_some() {
     let server = TestServer::with_market(small_sockets);
     let _busy = place_many(&server);
-    let asking = Hello {
-        cancels_on_disconnect: true,
-        ..of_session(0)
-    };
-    let (mut older, _) = Client::connect(server.trade_address(), asking);
-    older.submit(1, &bound(1));
-    older.succeeds(1);
-    stall(&server, &mut older);
+    let _older = stalled_with_an_order(&server);
     let (mut newer, _) = Client::connect(server.trade_address(), of_session(0));
     for _ in 0..3 {
         server.serves();
@@ -196,13 +201,7 @@ fn more_open_orders_than_may_wait_are_cut_and_the_client_is_not() {
     let server = TestServer::with_market(|config| config.sessions.out_bytes_max = 1 << 14);
     let _busy = place_many(&server);
     let (mut client, _) = Client::connect(server.trade_address(), of_session(0));
-    client.query(1, OWN_ORDERS);
-    let Received::QueryAnswer(answer) = client.receive() else {
-        panic!("an answer was expected");
-    };
-    let QueryResult::OpenOrders { orders, is_cut } = answer.result else {
-        panic!("orders were expected");
-    };
+    let (orders, is_cut) = own_orders(&mut client);
     assert!(is_cut && !orders.is_empty(), "{} orders", orders.len());
     let room = (1 << 13) / 80;
     assert_eq!(orders.len(), room);

@@ -13,7 +13,7 @@ use thalweg::channel::{
     OneshotReceiver, OneshotSender, RecvError, RecvTimeoutError, SendError, TryRecvError, mpsc,
     oneshot,
 };
-use thalweg::wait::{WaitMode, Pace};
+use thalweg::wait::{Pace, WaitMode};
 use thalweg_testkit::wakers::{Alarm, block_on};
 
 const SOON: Duration = Duration::from_millis(2);
