@@ -1,7 +1,6 @@
 //! The work of a pipeline for each measured event.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use thalweg_measure::histogram::{Histogram, Recorder};
 
