@@ -1,8 +1,8 @@
 //! Histograms of latency: [`Recorder`] for the hot path, [`Histogram`] for reports.
 //!
-//! A [`Recorder`] (or its two ends, [`Writer`] and [`Reader`]) takes ticks at some 3 ns a record
-//! and is read while it is written. A [`Histogram`] belongs to one thread, keeps three significant
-//! digits, and answers for quantiles, summaries and curves.
+//! A [`Recorder`] takes ticks at some 3 ns a record and is read while it is written. A
+//! [`Histogram`] belongs to one thread, keeps three significant digits, and answers for quantiles,
+//! summaries and curves.
 
 mod buckets;
 mod recorder;

@@ -378,11 +378,11 @@ fn rounds(network: Option<Network>) {
 /// How often a scenario may be disturbed.
 const DISTURBED_MAX: usize = 20;
 
-/// What a scenario runs on.
+/// The directory and the etcd of a scenario.
 struct Scene<'p, T> {
     place: &'p Folder,
     etcd: &'p Etcd<'p>,
-    /// What was made before the replicas started.
+    /// The value that was made before the replicas started.
     prepared: T,
 }
 
