@@ -183,8 +183,7 @@ fn every_row_of_every_case_is_there_and_sane() {
     let mut disturbed = BTreeSet::new();
     for path in &paths {
         let has = found.contains_key(*path) || is_excused(path);
-        let may_be_disturbed = !has && path.starts_with("replicate/");
-        if may_be_disturbed && (0..10).any(|_| has_figures(path)) {
+        if !has && path.starts_with("replicate/") && (0..10).any(|_| has_figures(path)) {
             disturbed.insert((*path).to_owned());
         } else {
             assert!(has, "no {path}\n{noted}");

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use thalweg_exchange::codec::{command_bytes, encode_command};
 use thalweg_exchange::durable::{
-    Exchange, Files, History, HistoryFault, Options, Origin, Recorded, SnapshotOptions, Storage,
+    Exchange, Executed, Files, History, HistoryFault, Options, Origin, SnapshotOptions, Storage,
     SyncMode, newest_header,
 };
 use thalweg_exchange::session::ReportNumber;
@@ -370,7 +370,7 @@ fn export(asked: &Export) -> Result<Finding, Failure> {
     })
 }
 
-fn lines_of(recorded: &Recorded<'_>, frame: &mut Vec<u8>, out: &mut String) {
+fn lines_of(recorded: &Executed<'_>, frame: &mut Vec<u8>, out: &mut String) {
     let outcome = recorded.outcome;
     let sender = match recorded.origin {
         Origin::Engine => "\"origin\":\"exchange\"".to_owned(),

@@ -47,7 +47,7 @@ pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
     let mut totals = Totals::default();
     totals.add_risk(&state.risk);
     totals.add_books(&state.matching);
-    totals.into_list()
+    totals.0.into_values().collect()
 }
 
 /// The totals, put together from the parts of a state.
@@ -105,10 +105,6 @@ impl Totals {
                 add(place.action, place.size, place.reserve_price);
             }
         }
-    }
-
-    fn into_list(self) -> Vec<CurrencyTotal> {
-        self.0.into_values().collect()
     }
 }
 

@@ -33,11 +33,7 @@ fn commands() -> Vec<Command> {
         Command::PlaceConditional(ConditionalOrder::from(iceberg).with_display(2).into()),
         Command::Place(place(bob, 1, Action::Bid, (125, 4))),
         Command::Place(last),
-        Command::Cancel {
-            uid: alice,
-            symbol,
-            order_id: OrderId(1),
-        },
+        Command::cancel(alice, symbol, OrderId(1)),
     ]
 }
 

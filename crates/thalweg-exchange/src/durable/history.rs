@@ -7,7 +7,8 @@ use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage, TornWrite};
 
 use super::error::OpenError;
 use super::options::SessionLimits;
-use super::replay::{Image, Recorded, Replayer};
+use super::published::Executed;
+use super::replay::{Image, Replayer};
 use super::snapshots::{
     Skipped, SnapshotFileError, SnapshotHeader, all_of, commands_in_order, header_of, image_of,
     read_file,
@@ -121,7 +122,7 @@ impl<S: Storage> History<S> {
     ///
     /// If `on_record` panics, so does this, when these commands are executed; it is not called for
     /// the rest of them.
-    pub fn step(&mut self, mut on_record: impl FnMut(Recorded<'_>)) -> bool {
+    pub fn step(&mut self, mut on_record: impl FnMut(Executed<'_>)) -> bool {
         let mut panic = None;
         let goes_on = self.advance(&mut |recorded| {
             if panic.is_none() {
@@ -131,7 +132,7 @@ impl<S: Storage> History<S> {
         panic.map_or(goes_on, |panic| resume_unwind(panic))
     }
 
-    fn advance(&mut self, on_record: &mut dyn FnMut(Recorded<'_>)) -> bool {
+    fn advance(&mut self, on_record: &mut dyn FnMut(Executed<'_>)) -> bool {
         let until = self.ahead.first().copied().unwrap_or(u64::MAX);
         let (place, before) = (self.storage.location(), self.image.number);
         let done = self.replayer.block(

@@ -85,7 +85,6 @@ pub use self::options::{
 };
 pub use self::published::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};
-pub use self::replay::Recorded;
 pub use self::snapshots::{
     ArchiveStats, SNAPSHOT_VERSION, Skipped, SnapshotFileError, SnapshotHeader, SnapshotMade,
     SnapshotStats,

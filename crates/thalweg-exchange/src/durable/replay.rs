@@ -7,8 +7,8 @@ use thalweg_journal::{Lsn, Reader, Storage};
 
 use super::error::OpenError;
 use super::options::Options;
+use super::published::Executed;
 use super::record::{Origin, RecordError, decode_into};
-use super::tables::ReportFrame;
 use super::tables::Tables;
 use crate::command::Command;
 use crate::digest::Digest;
@@ -26,19 +26,8 @@ pub(super) struct Image {
     pub(super) number: u64,
 }
 
-/// A command out of a journal, and what came of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Recorded<'r> {
-    /// Its outcome; the [`sequence`](Outcome::sequence) is the command's number.
-    pub outcome: Outcome<'r>,
-    /// The sender: a session or the exchange itself.
-    pub origin: Origin,
-    /// The execution reports that users got of it.
-    pub reports: &'r [ReportFrame],
-}
-
 /// The closure that is called with each command and its outcome.
-type OnRecord<'f> = &'f mut dyn FnMut(Recorded<'_>);
+type OnRecord<'f> = &'f mut dyn FnMut(Executed<'_>);
 
 /// Bytes of a journal from which on a thread of its own reads ahead: a shorter one is executed
 /// before a thread would have begun.
@@ -174,7 +163,7 @@ impl Batch {
                 Some(on_record) => {
                     let mut reports = Vec::new();
                     tables.note(&outcome, (note, check), Some(&mut reports));
-                    on_record(Recorded {
+                    on_record(Executed {
                         outcome,
                         origin,
                         reports: &reports,

@@ -97,25 +97,9 @@ impl Client {
         reply.wait_by(&mut self.pace)
     }
 
-    /// Submits a command and waits for its reply, as a future, which needs no runtime but a
-    /// `Waker`.
-    ///
-    /// Cancel-safe: dropped before the command was accepted, it has submitted nothing; dropped
-    /// later, the command is executed once, and its reply is discarded. To know which, await
-    /// [`submit_async`](Self::submit_async) and then the reply.
-    ///
-    /// # Errors
-    /// The errors of [`submit`](Self::submit).
-    pub fn call_async(
-        &mut self,
-        command: &Command,
-    ) -> impl Future<Output = Result<Reply, ClientError>> + Send + use<'_> {
-        let submitted = self.submit_async(command);
-        async move { submitted.await?.await }
-    }
-
-    /// Submits a command as [`submit`](Self::submit) does, as a future. Dropped before it is done,
-    /// it has submitted nothing.
+    /// Submits a command as [`submit`](Self::submit) does, as a future, which needs no runtime but
+    /// a `Waker`. Its output is a future of the reply. Dropped before it is done, it has submitted
+    /// nothing.
     ///
     /// # Errors
     /// The errors of [`submit`](Self::submit).

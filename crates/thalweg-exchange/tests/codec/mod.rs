@@ -56,39 +56,34 @@ fn decodes_to_itself(bytes: &[u8]) -> Result<usize, TestCaseError> {
     let mut decoded = 0;
     let mut events = Events::new();
     let peeked = peek(bytes).map(|frame| frame.bytes);
-    if let Ok((command, length)) = decode_command(bytes) {
+    let mut is_same = |length: usize, again: Result<Vec<u8>, TestCaseError>| {
         prop_assert_eq!(peeked, Ok(length));
-        let again = frame(command_bytes(&command), |out| encode_command(&command, out))?;
-        prop_assert_eq!(&again, &bytes[..length]);
+        prop_assert_eq!(&again?, &bytes[..length]);
         decoded += 1;
+        Ok(())
+    };
+    if let Ok((command, length)) = decode_command(bytes) {
+        let encode = |out: &mut [u8]| encode_command(&command, out);
+        is_same(length, frame(command_bytes(&command), encode))?;
     }
     if let Ok((outcome, length)) = decode_outcome(bytes, &mut events) {
-        prop_assert_eq!(peeked, Ok(length));
-        let again = frame(outcome_bytes(&events), |out| {
-            encode_outcome(outcome, &events, out)
-        })?;
-        prop_assert_eq!(&again, &bytes[..length]);
-        decoded += 1;
+        let encode = |out: &mut [u8]| encode_outcome(outcome, &events, out);
+        is_same(length, frame(outcome_bytes(&events), encode))?;
     }
     if let Ok((message, length)) = decode_message(bytes) {
-        prop_assert_eq!(peeked, Ok(length));
-        let again = frame(message_bytes(&message), |out| encode_message(&message, out))?;
-        prop_assert_eq!(&again, &bytes[..length]);
-        decoded += 1;
+        let encode = |out: &mut [u8]| encode_message(&message, out);
+        is_same(length, frame(message_bytes(&message), encode))?;
     }
     if let Ok((report, length)) = decode_report(bytes) {
-        let again = frame(REPORT_BYTES, |out| encode_report(&report, out))?;
-        prop_assert_eq!(&again, &bytes[..length]);
-        decoded += 1;
+        is_same(
+            length,
+            frame(REPORT_BYTES, |out| encode_report(&report, out)),
+        )?;
     }
     let mut snapshot = Snapshot::default();
     if let Ok(length) = decode_snapshot(bytes, &mut snapshot) {
-        prop_assert_eq!(peeked, Ok(length));
-        let again = frame(snapshot_bytes(&snapshot), |out| {
-            encode_snapshot(&snapshot, out)
-        })?;
-        prop_assert_eq!(&again, &bytes[..length]);
-        decoded += 1;
+        let encode = |out: &mut [u8]| encode_snapshot(&snapshot, out);
+        is_same(length, frame(snapshot_bytes(&snapshot), encode))?;
     }
     prop_assert!(decoded <= 1, "two meanings");
     Ok(decoded)

@@ -242,22 +242,31 @@ fn order(mix: Mix) -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
         .prop_map(|(uid, symbol, id)| (UserId(uid), symbol, OrderId(id)))
 }
 
+/// Returns changes of balances, of a user in a currency, by an amount and a transaction id.
+fn balance(
+    place: (
+        impl Strategy<Value = UserId>,
+        impl Strategy<Value = CurrencyId>,
+    ),
+    (amount, id): (impl Strategy<Value = i64>, impl Strategy<Value = i64>),
+) -> impl Strategy<Value = Command> {
+    let kind = prop::sample::select(vec![AdjustmentKind::Adjustment, AdjustmentKind::Suspend]);
+    (place, amount, id, kind).prop_map(|((uid, currency), amount, transaction_id, kind)| {
+        Command::Balance {
+            uid,
+            currency,
+            amount,
+            transaction_id,
+            kind,
+        }
+    })
+}
+
 pub(crate) fn command(mix: Mix) -> impl Strategy<Value = Command> {
     let lowest = if mix == Mix::Quirks { -2 } else { 4 };
     let uid = || (1..=5_i64).prop_map(UserId);
-    let kind = prop::sample::select(vec![AdjustmentKind::Adjustment, AdjustmentKind::Suspend]);
-    let balance = (uid(), 1..=3_i32, -400..400_i64, 0..2_000_000_000_i64, kind).prop_map(
-        |(uid, currency, amount, transaction_id, kind)| {
-            let currency = CurrencyId(currency * 10);
-            Command::Balance {
-                uid,
-                currency,
-                amount,
-                transaction_id,
-                kind,
-            }
-        },
-    );
+    let ids = (1..=3_i32).prop_map(|id| CurrencyId(id * 10));
+    let balance = balance((uid(), ids), (-400..400_i64, 0..2_000_000_000_i64));
     // The mended rules refuse suspended users, so a plain stream has none.
     let protection = (symbol(mix), 0..5_i64)
         .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks });
@@ -392,19 +401,8 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
             )
         },
     );
-    let kind = prop::sample::select(vec![AdjustmentKind::Adjustment, AdjustmentKind::Suspend]);
-    let balance = (uid(), 1..4_i32, extreme(), extreme(), kind).prop_map(
-        |(uid, currency, amount, transaction_id, kind)| {
-            let currency = CurrencyId(currency);
-            Command::Balance {
-                uid,
-                currency,
-                amount,
-                transaction_id,
-                kind,
-            }
-        },
-    );
+    let ids = (1..4_i32).prop_map(CurrencyId);
+    let balance = balance((uid(), ids), (extreme(), extreme()));
     prop_oneof![
         10 => place,
         4 => (uid(), symbol(), id(), extreme()).prop_map(|(uid, symbol, order_id, price)| {

@@ -15,8 +15,8 @@ mod trading;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use thalweg_exchange::report::open_interest;
 use thalweg_exchange::report::state_text::state_text_hash;
-use thalweg_exchange::report::{currency_totals, open_interest};
 use thalweg_exchange::risk::UserStatus;
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderId, Place, ResultCode, Rules, State, SymbolId, UserId,
@@ -24,6 +24,7 @@ use thalweg_exchange::{
 };
 
 use crate::one_state::text;
+use crate::terms::watch::money_is_conserved;
 
 use self::commands::{Mix, extreme_command, rules, stream};
 use self::model::Model;
@@ -150,13 +151,6 @@ fn agrees_with_model(rules: Rules, commands: &[Command]) -> Result<(), TestCaseE
 fn kept(text: &str) -> Vec<&str> {
     let is_empty = |line: &&str| line.starts_with('P') && line.ends_with(",0,0,0,0,0,0");
     text.lines().filter(|line| !is_empty(line)).collect()
-}
-
-fn money_is_conserved(state: &State) -> Result<(), TestCaseError> {
-    for total in currency_totals(state) {
-        prop_assert_eq!(total.sum(), 0, "{:?}", total);
-    }
-    Ok(())
 }
 
 /// True where the reference makes or loses money by this command.

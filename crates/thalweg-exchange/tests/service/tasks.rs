@@ -4,35 +4,15 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll, Waker};
+use std::thread;
 use std::time::Duration;
 
 use thalweg_exchange::service::{ClientError, Query, QueryReply, SharedOptions, SharedService};
 use thalweg_exchange::{Command, ResultCode, State, UserId};
+use thalweg_testkit::wakers::{block_on, poll_once};
 
 use crate::service::clients::{market, order};
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-/// Polls a future on this thread until it is done.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
-            return output;
-        }
-        thread::park();
-    }
-}
 
 #[test]
 fn a_task_asks_and_gets_its_answer() {
@@ -62,7 +42,8 @@ fn a_task_gets_its_reply() {
                 block_on(async move {
                     let mut last = None;
                     for at in 0..200 {
-                        let reply = client.call_async(&order(uid, at)).await.expect("it runs");
+                        let reply = client.submit_async(&order(uid, at)).await;
+                        let reply = reply.expect("it runs").await.expect("it runs");
                         assert_eq!(reply.result, ResultCode::Success);
                         assert!(last < Some(reply.sequence));
                         last = Some(reply.sequence);
@@ -94,21 +75,20 @@ fn a_future_that_is_dropped_loses_no_command_and_blocks_no_caller() {
     })
     .expect("good options");
     let mut client = service.client();
-    let mut context = Context::from_waker(Waker::noop());
 
     // Never polled: nothing submitted.
     for _ in 0..100 {
-        drop(client.call_async(&Command::Nop));
+        drop(client.submit_async(&Command::Nop));
     }
     // Submitted and dropped: executed. The queue holds two, the driver maybe more.
     drop(client.submit(&Command::Nop).expect("it runs"));
     let mut accepted = 1;
     loop {
         let mut future = Box::pin(client.submit_async(&Command::Nop));
-        match future.as_mut().poll(&mut context) {
+        match poll_once(&mut future) {
             Poll::Ready(reply) => {
                 let mut reply = pin!(reply.expect("it runs"));
-                assert!(reply.as_mut().poll(&mut context).is_pending());
+                assert!(poll_once(&mut reply).is_pending());
                 accepted += 1;
             }
             // No room: dropped here, it has submitted nothing.
@@ -117,7 +97,8 @@ fn a_future_that_is_dropped_loses_no_command_and_blocks_no_caller() {
     }
     assert!(accepted >= 2);
     drop(go);
-    let reply = block_on(client.call_async(&Command::Nop)).expect("it runs");
+    let reply = block_on(client.submit_async(&Command::Nop)).expect("it runs");
+    let reply = block_on(reply).expect("it runs");
     assert_eq!(reply.result, ResultCode::Success);
     service.join().expect("no failure");
     // ORDERING: Relaxed; the threads are joined.
@@ -163,9 +144,8 @@ fn a_pending_reply_may_move_between_tasks_and_threads() {
     })
     .expect("good options");
     let mut reply = service.client().submit(&Command::Nop).expect("it runs");
-    let mut context = Context::from_waker(Waker::noop());
     // Listed with a waker that does nothing, then with one that counts.
-    assert!(Pin::new(&mut reply).poll(&mut context).is_pending());
+    assert!(poll_once(&mut reply).is_pending());
     let thread = thread::spawn(move || block_on(reply).map(|reply| reply.sequence));
     go.send(()).expect("the service runs");
     assert_eq!(thread.join().expect("no panic"), Ok(0));
@@ -174,6 +154,8 @@ fn a_pending_reply_may_move_between_tasks_and_threads() {
         panic!("seeded");
     })
     .expect("good options");
-    let end = block_on(failing.client().call_async(&Command::Nop)).expect_err("it fails");
+    let mut client = failing.client();
+    let end = block_on(async { client.submit_async(&Command::Nop).await?.await });
+    let end = end.expect_err("it fails");
     assert!(matches!(end, ClientError::Failed(_)));
 }

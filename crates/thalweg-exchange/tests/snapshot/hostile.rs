@@ -8,9 +8,9 @@ use thalweg_exchange::{
 };
 use thalweg_testkit::counting::held;
 
+use crate::one_state::encoded as bytes;
 use crate::snapshot::example::state;
 use crate::snapshot::heavy_flow::HeavyFlow;
-use crate::snapshot::twins::bytes;
 
 fn large() -> Vec<u8> {
     let mut flow = HeavyFlow::new(3);
@@ -26,7 +26,7 @@ fn survives(bytes: &[u8]) {
     let Ok(mut state) = decode_state(bytes) else {
         return;
     };
-    assert!(crate::snapshot::twins::bytes(&state) == bytes);
+    assert!(crate::one_state::encoded(&state) == bytes);
     let mut flow = HeavyFlow::new(bytes.len() as u64);
     for _ in 0..100 {
         apply(&mut state, &flow.next(), &mut Events::new());

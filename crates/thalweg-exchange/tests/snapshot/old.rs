@@ -6,8 +6,9 @@ use thalweg_exchange::snapshot::{decode_state, state_hash};
 use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, SymbolId, UserId, apply};
 use thalweg_hash::xxh64;
 
+use crate::one_state::encoded as bytes;
 use crate::snapshot::example::{FUTURES, PAIR, limit, state};
-use crate::snapshot::twins::{bytes, reopened};
+use crate::snapshot::twins::reopened;
 
 /// Never to be changed: who has written such bytes will read them.
 const HASH: u64 = 0xa29e_d9f5_c497_8645;

@@ -6,9 +6,9 @@ use thalweg_exchange::{
     SymbolId, SymbolSpec, UserId, apply,
 };
 
+use crate::one_state::encoded as bytes;
 use crate::snapshot::example::state;
 use crate::snapshot::faults::rows;
-use crate::snapshot::twins::bytes;
 
 /// The error of a state with these bytes changed, which are there once.
 #[track_caller]

@@ -2,28 +2,21 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::digest::Digest;
-use thalweg_exchange::snapshot::{decode_state, encode_state, state_hash};
+use thalweg_exchange::snapshot::{decode_state, state_hash};
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 use thalweg_hash::xxh64;
 
-use crate::one_state::text;
-
+use crate::one_state::{encoded as bytes, text};
 use crate::snapshot::open_orders::open_orders;
 use crate::snapshot::totals::{kept, totals_hold};
 
-pub(crate) fn bytes(state: &State) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode_state(state, &mut bytes);
-    bytes
-}
-
 /// Returns a state that was written and read again: all that can be seen of it is as before.
 pub(crate) fn reopened(state: &State) -> Result<State, TestCaseError> {
-    let bytes = bytes(state);
-    prop_assert_eq!(state_hash(state), xxh64(0, &bytes));
-    let again = decode_state(&bytes);
+    let written = bytes(state);
+    prop_assert_eq!(state_hash(state), xxh64(0, &written));
+    let again = decode_state(&written);
     let again = again.map_err(|error| TestCaseError::fail(format!("{error}\n{}", text(state))))?;
-    prop_assert!(self::bytes(&again) == bytes, "other bytes");
+    prop_assert!(bytes(&again) == written, "other bytes");
     prop_assert_eq!(text(&again), text(state));
     totals_hold(&again)?;
     let totals = |state: &State| format!("{:?}", kept(state));

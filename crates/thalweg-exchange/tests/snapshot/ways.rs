@@ -9,10 +9,10 @@ use thalweg_exchange::{
     SymbolSpec, UserId, apply, apply_batch,
 };
 
+use crate::one_state::encoded as bytes;
 use crate::snapshot::commands::{Mix, rules, stream};
 use crate::snapshot::heavy_flow::HeavyFlow;
 use crate::snapshot::stream::market;
-use crate::snapshot::twins::bytes;
 
 fn applied(mut state: State, commands: &[Command]) -> State {
     for command in commands {

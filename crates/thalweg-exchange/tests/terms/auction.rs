@@ -8,22 +8,12 @@ use thalweg_exchange::{
     SelfTrade, SymbolId, apply,
 };
 
+use crate::terms::steps::{start, uncross};
 use crate::terms::watch::money_is_conserved;
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, gtc, iceberg, in_symbol, moved, of_type, reduced,
     refilled, removed, stop, text, trade, triggered,
 };
-
-fn start(symbol: SymbolId) -> Command {
-    Command::StartAuction { symbol }
-}
-
-fn uncross(symbol: SymbolId) -> Command {
-    Command::Uncross {
-        symbol,
-        reference: None,
-    }
-}
 
 /// In an auction.
 fn collecting(symbol: SymbolId) -> World {

@@ -30,54 +30,43 @@ struct Pile {
     grows: &'static [&'static str],
 }
 
+/// Returns a pile beside which no work grows.
+const fn pile(what: &'static str, element: fn(i64) -> Vec<Command>) -> Pile {
+    Pile {
+        what,
+        element,
+        grows: &[],
+    }
+}
+
 const PILES: [Pile; 13] = [
-    Pile {
-        what: "orders at one price",
-        element: |at| vec![Command::Place(ask(OTHER, PILED + at, 150, 1))],
-        grows: &[],
-    },
-    Pile {
-        what: "levels",
-        element: |at| vec![Command::Place(ask(OTHER, PILED + at, 150 + at, 1))],
-        grows: &[],
-    },
-    Pile {
-        what: "levels far apart",
-        element: |at| vec![Command::Place(ask(OTHER, PILED + at, 150 + at * 10_007, 1))],
-        grows: &[],
-    },
-    Pile {
-        what: "levels with an iceberg",
-        element: |at| vec![with(iceberg(ask(OTHER, PILED + at, 150 + at, 9), 1))],
-        grows: &[],
-    },
-    Pile {
-        what: "orders that go with their session",
-        element: |at| {
-            let goes = OrderFlags::NONE.with_cancel_on_disconnect();
-            let order = flagged(ask(OTHER, PILED + at, 150 + at % 7, 1), goes);
-            vec![Command::Place(order)]
-        },
-        grows: &[],
-    },
-    Pile {
-        what: "stop orders at one trigger",
-        element: |at| vec![with(stop(bid(OTHER, PILED + at, 50, 1), 10_000))],
-        grows: &[],
-    },
-    Pile {
-        what: "stop orders at different triggers",
-        element: |at| vec![with(stop(bid(OTHER, PILED + at, 50, 1), 10_000 + at))],
-        grows: &[],
-    },
-    Pile {
-        what: "orders that expire later",
-        element: |at| {
-            let order = bid(OTHER, PILED + at, 10 + at % 40, 1);
-            vec![with(good_till(order, 1_000 + at))]
-        },
-        grows: &[],
-    },
+    pile("orders at one price", |at| {
+        vec![Command::Place(ask(OTHER, PILED + at, 150, 1))]
+    }),
+    pile("levels", |at| {
+        vec![Command::Place(ask(OTHER, PILED + at, 150 + at, 1))]
+    }),
+    pile("levels far apart", |at| {
+        vec![Command::Place(ask(OTHER, PILED + at, 150 + at * 10_007, 1))]
+    }),
+    pile("levels with an iceberg", |at| {
+        vec![with(iceberg(ask(OTHER, PILED + at, 150 + at, 9), 1))]
+    }),
+    pile("orders that go with their session", |at| {
+        let goes = OrderFlags::NONE.with_cancel_on_disconnect();
+        let order = flagged(ask(OTHER, PILED + at, 150 + at % 7, 1), goes);
+        vec![Command::Place(order)]
+    }),
+    pile("stop orders at one trigger", |at| {
+        vec![with(stop(bid(OTHER, PILED + at, 50, 1), 10_000))]
+    }),
+    pile("stop orders at different triggers", |at| {
+        vec![with(stop(bid(OTHER, PILED + at, 50, 1), 10_000 + at))]
+    }),
+    pile("orders that expire later", |at| {
+        let order = bid(OTHER, PILED + at, 10 + at % 40, 1);
+        vec![with(good_till(order, 1_000 + at))]
+    }),
     Pile {
         what: "orders of the user in another symbol",
         element: |at| {
@@ -91,42 +80,28 @@ const PILES: [Pile; 13] = [
         element: |at| vec![Command::Place(bid(USER, PILED + at, 1 + at % 89, 1))],
         grows: &["cancel in a symbol"],
     },
-    Pile {
-        what: "users",
-        element: |at| {
-            vec![Command::AddUser {
-                uid: UserId(PILED + at),
-            }]
-        },
-        grows: &[],
-    },
+    pile("users", |at| {
+        vec![Command::AddUser {
+            uid: UserId(PILED + at),
+        }]
+    }),
     Pile {
         what: "symbols",
         element: |at| {
-            let symbol = SymbolSpec {
-                id: SymbolId(1_000 + at as i32),
-                base_currency: CurrencyId(1),
-                quote_currency: CurrencyId(2),
-                base_scale: 1,
-                quote_scale: 1,
-                ..SymbolSpec::default()
-            };
+            let id = SymbolId(1_000 + at as i32);
+            let symbol = SymbolSpec::pair(id, CurrencyId(1), CurrencyId(2));
             vec![Command::AddSymbols([symbol].into())]
         },
         // They look into each book.
         grows: &["session ends", "cancel all"],
     },
-    Pile {
-        what: "trades that were made",
-        element: |at| {
-            let (asked, bought) = (
-                ask(OTHER, PILED + at, 120, 1),
-                bid(PEER, PILED + at, 120, 1),
-            );
-            vec![Command::Place(asked), Command::Place(bought)]
-        },
-        grows: &[],
-    },
+    pile("trades that were made", |at| {
+        let (asked, bought) = (
+            ask(OTHER, PILED + at, 120, 1),
+            bid(PEER, PILED + at, 120, 1),
+        );
+        vec![Command::Place(asked), Command::Place(bought)]
+    }),
 ];
 
 /// Executes a command that must succeed.
@@ -247,18 +222,9 @@ fn others() -> [Named; 9] {
         ("resume", Command::Resume { uid }),
         (
             "cancel in a symbol",
-            Command::CancelAll {
-                uid: Some(uid),
-                symbol: Some(PAIR),
-            },
+            Command::cancel_all(Some(uid), Some(PAIR)),
         ),
-        (
-            "cancel all",
-            Command::CancelAll {
-                uid: Some(uid),
-                symbol: None,
-            },
-        ),
+        ("cancel all", Command::cancel_all(Some(uid), None)),
     ]
 }
 

@@ -18,6 +18,6 @@ mod self_trade;
 mod steps;
 mod stops;
 pub(crate) use crate::money::totals;
-mod watch;
+pub(crate) mod watch;
 mod windows;
 mod world;

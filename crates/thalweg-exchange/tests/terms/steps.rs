@@ -21,11 +21,11 @@ const UNBOUNDED: Rules = Rules {
     ..Rules::MENDED
 };
 
-const fn start(symbol: SymbolId) -> Command {
+pub(crate) const fn start(symbol: SymbolId) -> Command {
     Command::StartAuction { symbol }
 }
 
-const fn uncross(symbol: SymbolId) -> Command {
+pub(crate) const fn uncross(symbol: SymbolId) -> Command {
     Command::Uncross {
         symbol,
         reference: None,

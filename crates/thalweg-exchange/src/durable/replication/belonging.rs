@@ -8,11 +8,11 @@
 use std::io;
 
 use thalweg_hash::xxh64;
-use thalweg_journal::{Error as JournalError, Storage, StorageFile};
+use thalweg_journal::{Error as JournalError, Storage, StorageFile, WriteSync, write_fully};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::durable::snapshots::{io_error, remove, write_piece};
+use crate::durable::snapshots::{io_error, remove};
 
 /// The name of the file.
 pub const LOG_FILE: &str = "command-log.thw";
@@ -77,7 +77,7 @@ pub fn note_log<S: Storage>(storage: &S, log: u64) -> Result<(), JournalError> {
     let write = || {
         remove(storage, PART_NAME)?;
         let file = storage.create(PART_NAME)?;
-        write_piece(&file, 0, LogForm::new(log).as_bytes())?;
+        write_fully(&file, 0, LogForm::new(log).as_bytes(), WriteSync::Immediate)?;
         file.sync()?;
         storage.rename(PART_NAME, LOG_FILE)?;
         storage.sync_names()

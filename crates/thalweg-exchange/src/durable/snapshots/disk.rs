@@ -4,7 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use thalweg_hash::Xxh64;
-use thalweg_journal::{Error as JournalError, Storage, StorageFile, WriteSync};
+use thalweg_journal::{
+    Error as JournalError, Storage, StorageFile, WriteSync, read_fully, write_fully,
+};
 
 use super::file::{HEADER_BYTES, SUM_BYTES, SnapshotHeader, decode};
 use super::file_error::{Skipped, SnapshotFileError};
@@ -66,16 +68,8 @@ pub(crate) fn list<S: Storage>(storage: &S) -> Result<Vec<u64>, JournalError> {
 
 /// Reads until `into` is full or the file ends; gives how much.
 fn fill(file: &impl StorageFile, offset: u64, into: &mut [u8]) -> Result<usize, SnapshotFileError> {
-    let mut done = 0;
-    while done < into.len() {
-        match file.read_at(offset + done as u64, &mut into[done..]) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(SnapshotFileError::Io(error.to_string())),
-        }
-    }
-    Ok(done)
+    let done = read_fully(file, offset, into);
+    done.map_err(|error| SnapshotFileError::Io(error.to_string()))
 }
 
 /// A snapshot's file, and what it says of itself, if it is as long as it says.
@@ -289,7 +283,12 @@ impl<'s, S: Storage> Part<'s, S> {
     }
 
     pub(crate) fn write(&mut self, piece: &[u8]) -> Result<(), JournalError> {
-        self.or_remove(write_piece(&self.file, self.written_bytes, piece))?;
+        self.or_remove(write_fully(
+            &self.file,
+            self.written_bytes as u64,
+            piece,
+            WriteSync::Immediate,
+        ))?;
         self.written_bytes += piece.len();
         Ok(())
     }
@@ -345,19 +344,6 @@ impl<F: StorageFile> Pieces<F> {
         self.offset += done;
         Ok((done > 0).then_some(piece))
     }
-}
-
-pub(crate) fn write_piece(file: &impl StorageFile, offset: usize, piece: &[u8]) -> io::Result<()> {
-    let mut done = 0;
-    while done < piece.len() {
-        match file.write_at((offset + done) as u64, &piece[done..], WriteSync::Immediate) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(bytes) => done += bytes,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// Removes a file, if it is there.

@@ -24,7 +24,7 @@ use thalweg_journal::Storage;
 
 pub(super) use self::disk::{
     Part, Pieces, header_of, image_of, io_error, list as commands_in_order, newest, read_file,
-    remove, snapshot_commands, whole_header, write_piece,
+    remove, snapshot_commands, whole_header,
 };
 use self::file::Moment;
 pub use self::file::SnapshotHeader;
