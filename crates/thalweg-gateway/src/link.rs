@@ -965,6 +965,48 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_mass_cancel_that_a_later_command_carries_out_has_no_outcome_yet() {
+        let mut fixture = Fixture::new("delayed-cancel").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let cancel_all = || {
+            let (state, user) = (Arc::clone(&state), Arc::clone(&user));
+            tokio::spawn(async move { state.orders.cancel_all(&user, SYMBOL, i64::MAX).await })
+        };
+        let cancelled = fixture.follow_until(cancel_all()).await;
+        assert_eq!(cancelled.err(), Some(ApiError::UNKNOWN_ORDER));
+        // An auction ends the order by its next step: after the request has looked, or before.
+        for (id, is_before) in [(7, false), (8, true)] {
+            let number = fixture.place(id, Action::Bid).await;
+            fixture.until(number).await;
+            fixture.take(false);
+            while !state.orders.is_compared() {
+                fixture.next().await;
+                fixture.take(false);
+            }
+            let cancelling = cancel_all();
+            let is_report = |entry: &DropCopyEvent| matches!(entry, DropCopyEvent::Report(..));
+            while !fixture.entries.iter().any(is_report) {
+                fixture.next().await;
+            }
+            let mut reports = 0;
+            fixture.entries.retain_mut(|entry| match entry {
+                DropCopyEvent::Report(_, report) => {
+                    report.command += 1;
+                    reports += 1;
+                    is_before
+                }
+                _ => true,
+            });
+            assert_eq!(reports, 1);
+            fixture.take(false);
+            let cancelled = fixture.follow_until(cancelling).await;
+            assert_eq!(cancelled.err(), Some(ApiError::TIMEOUT));
+        }
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn an_order_that_was_not_sent_in_time_is_forgotten_for_good() {
         let mut fixture = Fixture::new("late").await;
         let state = Arc::clone(fixture.state());

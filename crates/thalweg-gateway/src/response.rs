@@ -64,7 +64,7 @@ pub(crate) fn of_result(
     text.shrink_to_fit();
     let bytes = text.capacity();
     let may_refuse = result.is_ok() && security != Security::Trade && bytes > TEXT_BYTES_FREE;
-    if budget.add(address, bytes) && may_refuse {
+    if budget.add(address, bytes).is_some() && may_refuse {
         budget.remove(address, bytes);
         return of_result(&Err(ApiError::BUSY), security, (budget, address), writing);
     }
@@ -121,8 +121,16 @@ mod tests {
         assert_eq!(first.status(), StatusCode::OK);
         let bytes = budget.bytes();
         assert!(bytes > TEXT_BYTES_FREE);
-        // Other connections have the rest.
+        // Another address has the rest: this one has less than its part.
         budget.add([192, 0, 2, 1].into(), TEXT_BYTES_TOTAL - bytes);
+        let within = of_result(&long, Security::UserData);
+        assert_eq!(within.status(), StatusCode::OK);
+        drop(within);
+        // It is shared by many.
+        budget.remove([192, 0, 2, 1].into(), 4_096);
+        for at in 0..4_096_u32 {
+            budget.add(IpAddr::V4(at.into()), 1);
+        }
         let refused = of_result(&long, Security::UserData);
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         drop(refused);

@@ -117,9 +117,9 @@ impl Symbol {
         }
     }
 
-    /// Returns the lots of a number of units of the base asset.
+    /// Returns the lots of a number of units of the base asset, also above the largest quantity.
     pub(crate) fn lots_of(&self, units: i64) -> Result<i64, OffStep> {
-        match units > 0 && units <= self.max_quantity() && units % self.step == 0 {
+        match units > 0 && units % self.step == 0 {
             true => Ok(units / self.spec.base_scale),
             false => Err(OffStep),
         }
@@ -553,6 +553,9 @@ mod tests {
         let quantity = decimal::parse("0.0125", 8).expect("it is one");
         assert_eq!(symbol.lots_of(quantity), Ok(125));
         assert_eq!(symbol.lots_of(quantity + 1), Err(OffStep));
+        // Orders of other sessions may have more than one of the gateway's may begin with.
+        let beyond = symbol.max_quantity() + symbol.step;
+        assert_eq!(symbol.lots_of(beyond), Ok(beyond / 10_000));
         assert_eq!(symbol.quantity_text(125), "0.01250000");
         assert_eq!(symbol.notional_text(6_500_001, 125), "812.500125");
         // Per mille of 812,500,125 units, rounded up.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use thalweg_exchange::SymbolId;
 
+use super::candle::Candles;
 use super::depth::{BestLevels, Speed};
 use super::stream::{Body, Kind, Label, StreamEvent};
 use super::symbol_market::SymbolMarket;
@@ -201,7 +202,7 @@ impl Entry {
         }
     }
 
-    /// Reports a candle: the last one when it is complete, at the next tick; the present one each
+    /// Reports a candle: a complete one at the next tick, the oldest first; the present one each
     /// second.
     fn push_candle(&mut self, (time_us, settled_us): (i64, i64), kind: Kind, is_second: bool) {
         let Kind::Candle(interval) = kind else {
@@ -215,11 +216,12 @@ impl Entry {
             return;
         };
         match *last {
-            // The present candle comes a tick later: it would else take the place of this one.
+            // The next candle comes a tick later: it would else take the place of this one.
             Some(Mark::Candle(open_time, _)) if open_time < candle.open_time => {
-                *last = Some(Mark::Candle(candle.open_time, None));
-                let before = self.market.candles.before(interval, candle.open_time);
-                if let Some(before) = before {
+                let kept = interval.back(candle.open_time, Candles::KEPT as i64);
+                let next = interval.next(open_time.max(kept));
+                *last = Some(Mark::Candle(next, None));
+                if let Some(before) = self.market.candles.before(interval, next) {
                     self.push(time_us, kind, Body::Candle(before, true));
                 }
             }

@@ -3,9 +3,11 @@
 //! Rules.
 //! 1. Texts, and events that may not be left out, wait in order. Where they have more than
 //!    [`WAITING_BYTES_MAX`] bytes together, the connection is cut. Where the texts of an address
-//!    have more than [`TEXT_BYTES_OF_ADDRESS`], or those of all [`TEXT_BYTES_TOTAL`], a connection
-//!    is cut when its own have [`TEXT_BYTES_FREE`]. Events are shared: they are as many as the
-//!    slowest follower has.
+//!    have more than [`TEXT_BYTES_OF_ADDRESS`], or those of all [`TEXT_BYTES_TOTAL`] and those of
+//!    the address more than an equal part of that, a connection is cut when its own have
+//!    [`TEXT_BYTES_FREE`]. So addresses that read nothing take nothing from others, and the sum
+//!    exceeds the total by the logarithm of their number at most, beside what is free. Events are
+//!    shared: they are as many as the slowest follower has.
 //! 2. Of a stream whose events replace each other, the newest one waits: at the place of the first
 //!    one that was not written. It is dropped when the stream is left; places of streams that were
 //!    left are at most as many as the others.
@@ -52,14 +54,20 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Adds bytes of an address, and returns whether its own or the total are above their bound.
-    pub(crate) fn add(&self, address: IpAddr, bytes: usize) -> bool {
+    /// Adds bytes of an address. Returns the reason to refuse them, where it has more than its
+    /// bound, or the total is above its own and the address has more than an equal part of it.
+    pub(crate) fn add(&self, address: IpAddr, bytes: usize) -> Option<&'static str> {
         let mut counts = lock(&self.bytes);
         counts.total += bytes;
         let is_full = counts.total > TEXT_BYTES_TOTAL;
         let own = counts.by_address.entry(network(address)).or_default();
         *own += bytes;
-        is_full || *own > TEXT_BYTES_OF_ADDRESS
+        let own = *own;
+        if own > TEXT_BYTES_OF_ADDRESS {
+            return Some("too slow: too much waits to be read by its address");
+        }
+        let is_above = is_full && own > TEXT_BYTES_TOTAL / counts.by_address.len();
+        is_above.then_some("too slow: too much waits to be read by all")
     }
 
     pub(crate) fn remove(&self, address: IpAddr, bytes: usize) {
@@ -214,9 +222,10 @@ impl Outbox {
         }
         if matches!(item, Item::Text(_)) {
             state.text_bytes += bytes;
-            if self.budget.add(self.address, bytes) && state.text_bytes > TEXT_BYTES_FREE {
+            let full = self.budget.add(self.address, bytes);
+            if let Some(why) = full.filter(|_| state.text_bytes > TEXT_BYTES_FREE) {
                 drop(state);
-                return self.cut_with("too slow: too much waits to be read by all");
+                return self.cut_with(why);
             }
         }
         state.waiting.push_back(Waiting::Item(item, bytes));
@@ -367,7 +376,8 @@ mod tests {
         }
         greedy.text("x".repeat(1 << 20));
         assert!(total() < TEXT_BYTES_TOTAL);
-        let more: Vec<Outbox> = (110..130).map(outbox).collect();
+        // Of addresses that have more than their part of the total.
+        let more: Vec<Outbox> = (0..20).map(outbox).collect();
         for outbox in &more {
             outbox.text("x".repeat(3 << 20));
         }
@@ -375,6 +385,8 @@ mod tests {
         assert!(total() <= TEXT_BYTES_TOTAL + 20 * TEXT_BYTES_FREE);
         let last = more.last().expect("there are some");
         assert_eq!(last.waiting(), (0, 0));
+        let why = lock(&last.state).cut.expect("it is cut");
+        assert!(why.ends_with("by all"), "{why}");
         modest.text("y");
         assert_eq!(modest.waiting().0, 2);
         assert!(modest.take().is_some());
@@ -386,7 +398,8 @@ mod tests {
     fn an_address_that_reads_nothing_fills_its_own_share_alone() {
         let budget = Arc::<Budget>::default();
         let outbox = |of: u8| Outbox::new(Arc::clone(&budget), [192, 0, 2, of].into());
-        let idle: Vec<Outbox> = (0..66).map(|_| outbox(1)).collect();
+        // They have more than the bound of all.
+        let idle: Vec<Outbox> = (0..70).map(|_| outbox(1)).collect();
         for one in &idle {
             for _ in 0..40 {
                 one.text("x".repeat(100_000));
@@ -395,9 +408,28 @@ mod tests {
         let other = outbox(2);
         other.text("x".repeat(100_000));
         assert_eq!(other.waiting().0, 1);
+        let why = lock(&idle[69].state).cut.expect("it is cut");
+        assert!(why.ends_with("by its address"), "{why}");
         let free = idle.len() * TEXT_BYTES_FREE;
         assert!(budget.bytes() <= TEXT_BYTES_OF_ADDRESS + free + 200_000);
         drop((idle, other));
         assert!(lock(&budget.bytes).by_address.is_empty());
+    }
+
+    #[test]
+    fn addresses_that_fill_the_bound_of_all_leave_another_its_part() {
+        let budget = Arc::<Budget>::default();
+        let outbox = |of: u8| Outbox::new(Arc::clone(&budget), [192, 0, 2, of].into());
+        let text = Utf8Bytes::from("x".repeat(100_000));
+        let fill = |outbox: &Outbox| (0..30).for_each(|_| outbox.text(text.clone()));
+        let idle: Vec<Outbox> = (0..90).map(|of| outbox(of % 9)).collect();
+        idle.iter().for_each(fill);
+        let other = outbox(10);
+        fill(&other);
+        assert_eq!(other.waiting().0, 30);
+        assert!(budget.bytes() > TEXT_BYTES_TOTAL);
+        // One that has more than its part is cut with its next text.
+        idle[0].text(text.clone());
+        assert_eq!(idle[0].waiting(), (0, 0));
     }
 }

@@ -235,10 +235,12 @@ impl Memory {
     }
 
     /// Applies a report, if its number is the next, or 0: then it is none of the exchange's, but
-    /// made of a comparison. Returns the events that it makes, in order.
+    /// made of a comparison. Returns the events that it makes.
     ///
-    /// That of a trade by `quoteOrderQty` comes with the next report of the order: the last one
-    /// says that the order is filled, though its rest is cancelled after that.
+    /// Those of an order are in order. That of a trade by `quoteOrderQty` comes with the next
+    /// report of the order: the last one says that the order is filled, though its rest is
+    /// cancelled after that. Where a user trades with himself, the events of his other order come
+    /// before it.
     pub(crate) fn apply(
         &mut self,
         reported: &Reported,
@@ -262,7 +264,9 @@ impl Memory {
                 [held.map(UserEvent::Execution), None]
             }
             (Some(mut last), Some(UserEvent::Execution(end)))
-                if end.order.status == Status::Filled && end.change.fill.is_none() =>
+                if (last.order.symbol, last.order.id) == key
+                    && end.order.status == Status::Filled
+                    && end.change.fill.is_none() =>
             {
                 last.order = end.order;
                 [Some(UserEvent::Execution(last)), None]
@@ -474,10 +478,15 @@ impl Memory {
 
     /// Returns the open orders, of one symbol or of all, by symbol and id.
     pub(crate) fn open(&self, symbol: Option<SymbolId>) -> impl Iterator<Item = &Order> {
+        let orders = self.open_or_sent(symbol);
+        orders.filter(|order| order.status.is_shown())
+    }
+
+    /// Returns the open orders, and those that are on their way, as [`open`](Self::open) does.
+    pub(super) fn open_or_sent(&self, symbol: Option<SymbolId>) -> impl Iterator<Item = &Order> {
         let (first, last) = symbol.map_or((i32::MIN, i32::MAX), |symbol| (symbol.0, symbol.0));
         let orders = self.open.range((first, i64::MIN)..=(last, i64::MAX));
-        let shown = orders.map(|(_, order)| order);
-        shown.filter(|order| order.status.is_shown())
+        orders.map(|(_, order)| order)
     }
 
     /// Returns all orders of a symbol from an id on, by id; the last one first with `is_reversed`.
@@ -790,6 +799,29 @@ mod tests {
             (7, "TRADE", "FILLED", 2),
         ];
         assert_eq!(shown.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_end_of_another_order_leaves_a_held_trade_as_it_was() {
+        let mut reports = Reports::new(10);
+        for id in [7, 8] {
+            let key = (UserId(1), SYMBOL.0, id);
+            reports.memory.insert(Order {
+                quote: 500,
+                ..Order::pending(key, format!("o{id}"), (Action::Bid, 100, 0), 1)
+            });
+        }
+        reports.apply(2, 8, 0, Execution::New);
+        reports.trade(2, 8, 5, (5, false));
+        reports.apply(1, 7, 0, Execution::New);
+        reports.trade(1, 7, 3, (3, false));
+        let why = CancelReason::Left(RejectReason::Budget);
+        let events = reports.apply(2, 8, 5, Execution::Cancelled { size: 5, why });
+        let shown = events.map(|event| match event {
+            Some(UserEvent::Execution(one)) => (one.order.id, one.order.status.name()),
+            _ => panic!("an execution"),
+        });
+        assert_eq!(shown, [(7, "PARTIALLY_FILLED"), (8, "FILLED")]);
     }
 
     #[test]

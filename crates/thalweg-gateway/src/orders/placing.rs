@@ -302,8 +302,8 @@ impl Orders {
     /// Cancels all open orders of a symbol, and returns them as they are after that.
     ///
     /// # Errors
-    /// -2011 where none is open; -1007 where some are that a step of an auction or of a price band
-    /// ends later; and those of sessions.
+    /// -2011 where none is open; -1007 where some are that a step of an auction ends later; and
+    /// those of sessions.
     pub(crate) async fn cancel_all(
         &self,
         user: &Arc<User>,
@@ -312,7 +312,11 @@ impl Orders {
     ) -> Result<Vec<Order>, ApiError> {
         // Also where none is open: one may be on its way before this.
         let command = TradeCommand::cancel_all(user.id, Some(symbol));
-        let make = |_: &mut Memory, _| Ok((Noted::Nothing, command));
+        let mut open = Vec::new();
+        let make = |memory: &mut Memory, _| {
+            open.extend(memory.open_or_sent(Some(symbol)).map(|order| order.id));
+            Ok((Noted::Nothing, command))
+        };
         let (_, done) = self.submit(user, limit_us, make)?;
         let (number, result) = answer(done).await?;
         self.reach(number).await?;
@@ -321,11 +325,15 @@ impl Orders {
         }
         let memory = user.memory();
         let gone = memory.cancelled(symbol, number);
+        if !gone.is_empty() {
+            return Ok(gone);
+        }
+        // A later command ends them, or has done so by now.
         let mut left = memory.open(Some(symbol));
-        match gone.is_empty() {
-            true if left.any(|order| order.command < number) => Err(ApiError::TIMEOUT),
-            true => Err(ApiError::UNKNOWN_ORDER),
-            false => Ok(gone),
+        let mut known = open.iter().filter_map(|id| memory.order(symbol, *id));
+        match left.any(|o| o.command < number) || known.any(|o| o.command > number) {
+            true => Err(ApiError::TIMEOUT),
+            false => Err(ApiError::UNKNOWN_ORDER),
         }
     }
 }

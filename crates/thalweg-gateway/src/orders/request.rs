@@ -132,6 +132,10 @@ fn required_price(symbol: &Symbol, name: &str, params: &Params) -> Result<i64, A
 
 fn amount_of(symbol: &Symbol, kind: Kind, params: &Params) -> Result<Amount, ApiError> {
     let lots = lots_of(symbol, "quantity", params)?;
+    let most = symbol.max_quantity() / symbol.spec.base_scale;
+    if lots.is_some_and(|lots| lots > most) {
+        return Err(ApiError::LOT_SIZE);
+    }
     let quote = params.decimal("quoteOrderQty", symbol.quote.decimals, &ApiError::NOTIONAL)?;
     match (lots, quote) {
         (Some(_), Some(_)) => Err(ApiError::BAD_COMBINATION),

@@ -366,7 +366,8 @@ mod tests {
     async fn orders_with_any_id_are_listed_from_a_time_in_either_unit() {
         let fixture = Fixture::new("all-orders").await;
         let state = Arc::clone(fixture.state());
-        let (user, now) = (state.orders.user(UserId(1)), now_us());
+        let now = now_us();
+        state.orders.user(UserId(1));
         for (id, time_us) in [(-7, now), (8, now - 3_600_000_000)] {
             let mut reported = opened(8);
             (reported.report.order, reported.time_us) = (OrderId(id), time_us);
@@ -394,9 +395,6 @@ mod tests {
             assert_eq!(ask(&format!("&startTime={since}")).await, [Some(-7)]);
             assert_eq!(ask(&format!("&endTime={since}")).await, [Some(8)]);
         }
-        // A mass cancel that ends none of them now: an order is open, as the gateway sees it.
-        let cancelled = state.orders.cancel_all(&user, SYMBOL, i64::MAX).await;
-        assert_eq!(cancelled.err(), Some(ApiError::TIMEOUT));
         fixture.end();
     }
 

@@ -107,7 +107,11 @@ impl Frames {
         let number = str::from_utf8(payload)
             .ok()
             .and_then(|text| text.parse().ok());
-        if number.is_some_and(|number: u64| counts.written.contains(&number)) {
+        let number =
+            number.and_then(|number: u64| counts.written.iter().position(|n| *n == number));
+        if let Some(at) = number {
+            // Once: while nothing can be written, no later ping takes its place.
+            counts.written.drain(..=at);
             counts.answered = Instant::now();
         }
     }
@@ -318,6 +322,30 @@ mod tests {
         };
         assert_eq!(close, Close::POLICY("no pong"));
         assert!(begun.elapsed() >= PONG);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_has_read_one_ping_and_repeats_its_pong_is_closed() {
+        let begun = Instant::now();
+        let outbox = Arc::<Outbox>::default();
+        let (mut client, mut task) = connect(Arc::clone(&outbox), never()).await;
+        let Some(Ok(Message::Ping(number))) = client.next().await else {
+            panic!("a ping");
+        };
+        // It reads nothing more, so no other ping is written.
+        for _ in 0..100 {
+            outbox.text("x".repeat(10_000));
+        }
+        let close = loop {
+            tokio::select! {
+                close = &mut task => break close.expect("no panic"),
+                () = sleep(Duration::from_secs(7)) => {
+                    let _ = client.send(Message::Pong(number.clone())).await;
+                    assert!(begun.elapsed() < 3 * PONG, "it is open");
+                }
+            }
+        };
+        assert_eq!(close, Close::POLICY("no pong"));
     }
 
     #[tokio::test(start_paused = true)]

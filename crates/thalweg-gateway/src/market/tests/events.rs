@@ -10,7 +10,7 @@ use thalweg_exchange::market::{
 use super::{SYMBOL, label, trade};
 use crate::market::stream::StreamEvent;
 use crate::market::topics::Progress;
-use crate::market::{Item, Kind, Market, Outbox, Subscription};
+use crate::market::{Candles, Item, Kind, Market, Outbox, Subscription};
 use crate::time_unit::TimeUnit;
 
 const START_US: i64 = 1_796_000_000_000_000;
@@ -272,6 +272,42 @@ fn a_candle_is_complete_when_the_trades_that_are_on_their_way_are_in_it() {
     tick(&market, START_US + 1_200_000);
     let candle = sent();
     assert!(candle.contains(r#""L":2,"#), "{candle}");
+}
+
+#[test]
+fn candles_that_are_complete_at_once_come_one_by_one() {
+    let market = Market::new();
+    let follower = Follower::of(&market, &["kline_1s"]);
+    let tick = |ms: i64| tick(&market, START_US + ms * 1_000);
+    market.trade(&trade(1, START_US, 10, 1));
+    end(&market, 1, START_US);
+    tick(0);
+    follower.texts();
+    // The log waits for its disk for more than two seconds.
+    let time_us = market.begin(|| START_US + 999_000);
+    [1_000, 2_000, 3_200].into_iter().for_each(tick);
+    assert!(follower.texts().is_empty());
+    market.trade(&trade(2, time_us, 11, 1));
+    end(&market, 2, START_US + 3_250_000);
+    market.settle();
+    let mut shown = Vec::new();
+    for ms in [3_300, 3_400, 3_500, 3_600] {
+        tick(ms);
+        for text in follower.texts() {
+            let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            let candle = &value["k"];
+            let since = candle["t"].as_i64().expect("a time") - START_US / 1_000;
+            shown.push(format!("{since} {} {}", candle["L"], candle["x"]));
+        }
+    }
+    let expected = ["0 2 true", "1000 -1 true", "2000 -1 true", "3000 -1 false"];
+    assert_eq!(shown, expected);
+    // Of a pause without end, those of the time that is kept.
+    tick(1_000_000_000_000);
+    let texts = follower.texts().concat();
+    let kept = Candles::KEPT as i64 * 1_000;
+    let first = START_US / 1_000 + 1_000_000_000_000 - kept;
+    assert!(texts.contains(&format!(r#""t":{first},"#)), "{texts}");
 }
 
 #[test]
