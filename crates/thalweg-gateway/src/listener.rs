@@ -24,6 +24,7 @@ use crate::connection_slots::ConnectionSlot;
 use crate::error::ApiError;
 use crate::figures::{self, Class};
 use crate::keys::ApiKey;
+use crate::market::Recipient;
 use crate::page;
 use crate::params::Params;
 use crate::response::{HttpResponse, of_error, of_result, of_status};
@@ -322,7 +323,8 @@ async fn call(
         Err(error) => (Err(error), None),
     };
     let writing = slot.write(key.as_deref());
-    let budget = (state.market.budget(), address);
+    let user = key.as_deref().map(|key| key.user);
+    let budget = (state.market.budget(), Recipient::new(address, user));
     let mut response = of_result(&result, row.security, budget, writing);
     let trader = key.as_deref().filter(|_| row.security == Security::Trade);
     add_limits(response.headers_mut(), state, address, trader);

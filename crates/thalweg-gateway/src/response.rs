@@ -1,11 +1,10 @@
 //! Responses of HTTP.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::connection_slots::Writing;
 use crate::error::ApiError;
-use crate::market::{Budget, TEXT_BYTES_FREE};
+use crate::market::{Budget, Recipient, TEXT_BYTES_FREE};
 use crate::rest::{Answer, Security};
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -32,7 +31,7 @@ fn of_bytes(status: StatusCode, body: Bytes) -> HttpResponse {
 struct Counted {
     text: String,
     budget: Arc<Budget>,
-    address: IpAddr,
+    to: Recipient,
     _writing: Writing,
 }
 
@@ -44,17 +43,17 @@ impl AsRef<[u8]> for Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.budget.remove(self.address, self.text.capacity());
+        self.budget.remove(self.to, self.text.capacity());
     }
 }
 
 /// Returns the response with a result. One that is long is refused while too much waits to be
-/// written to its address or to all, but for that of an order or a mass cancel: it is executed
+/// written to its recipient or to all, but for that of an order or a mass cancel: it is executed
 /// already.
 pub(crate) fn of_result(
     result: &Answer,
     security: Security,
-    (budget, address): (&Arc<Budget>, IpAddr),
+    (budget, to): (&Arc<Budget>, Recipient),
     writing: Writing,
 ) -> HttpResponse {
     let mut text = match result {
@@ -64,14 +63,14 @@ pub(crate) fn of_result(
     text.shrink_to_fit();
     let bytes = text.capacity();
     let may_refuse = result.is_ok() && security != Security::Trade && bytes > TEXT_BYTES_FREE;
-    if budget.add(address, bytes).is_some() && may_refuse {
-        budget.remove(address, bytes);
-        return of_result(&Err(ApiError::BUSY), security, (budget, address), writing);
+    if budget.add(to, bytes).is_some() && may_refuse {
+        budget.remove(to, bytes);
+        return of_result(&Err(ApiError::BUSY), security, (budget, to), writing);
     }
     let body = Bytes::from_owner(Counted {
         text,
         budget: Arc::clone(budget),
-        address,
+        to,
         _writing: writing,
     });
     match result {
@@ -101,6 +100,8 @@ fn of_failure(error: &ApiError, body: Bytes) -> HttpResponse {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use serde_json::Value;
 
     use super::*;
@@ -112,9 +113,10 @@ mod tests {
         let budget = Arc::<Budget>::default();
         let slot = ConnectionSlots::new(2, None).take([127, 0, 0, 1].into());
         let slot = Arc::new(slot.expect("room"));
-        let address = IpAddr::from([127, 0, 0, 1]);
+        let address = |bytes: [u8; 4]| Recipient::new(IpAddr::from(bytes), None);
+        let [own, other] = [[127, 0, 0, 1], [192, 0, 2, 1]].map(address);
         let of_result =
-            |result, security| of_result(result, security, (&budget, address), slot.write(None));
+            |result, security| of_result(result, security, (&budget, own), slot.write(None));
         let long = Ok(Value::String("x".repeat(TEXT_BYTES_FREE)));
         let short = Ok(Value::String("x".repeat(TEXT_BYTES_FREE / 2)));
         let first = of_result(&long, Security::None);
@@ -122,14 +124,14 @@ mod tests {
         let bytes = budget.bytes();
         assert!(bytes > TEXT_BYTES_FREE);
         // Another address has the rest: this one has less than its part.
-        budget.add([192, 0, 2, 1].into(), TEXT_BYTES_TOTAL - bytes);
+        budget.add(other, TEXT_BYTES_TOTAL - bytes);
         let within = of_result(&long, Security::UserData);
         assert_eq!(within.status(), StatusCode::OK);
         drop(within);
         // It is shared by many.
-        budget.remove([192, 0, 2, 1].into(), 4_096);
+        budget.remove(other, 4_096);
         for at in 0..4_096_u32 {
-            budget.add(IpAddr::V4(at.into()), 1);
+            budget.add(address(at.to_be_bytes()), 1);
         }
         let refused = of_result(&long, Security::UserData);
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);

@@ -47,7 +47,9 @@ use self::entry::Entry;
 pub(crate) use self::interval::{DAY, HOUR, Interval, MINUTE};
 #[cfg(test)]
 pub(crate) use self::outbox::TEXT_BYTES_TOTAL;
-pub(crate) use self::outbox::{Budget, Item, Outbox, SharedEvent, Subscription, TEXT_BYTES_FREE};
+pub(crate) use self::outbox::{
+    Budget, Item, Outbox, Recipient, SharedEvent, Subscription, TEXT_BYTES_FREE,
+};
 use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 pub(crate) use self::symbol_market::{AVERAGE_MINUTES, SymbolMarket};

@@ -2,10 +2,10 @@
 //!
 //! Rules.
 //! 1. Texts, and events that may not be left out, wait in order. Where they have more than
-//!    [`WAITING_BYTES_MAX`] bytes together, the connection is cut. Where the texts of an address
-//!    have more than [`TEXT_BYTES_OF_ADDRESS`], or those of all [`TEXT_BYTES_TOTAL`] and those of
-//!    the address more than an equal part of that, a connection is cut when its own have
-//!    [`TEXT_BYTES_FREE`]. So addresses that read nothing take nothing from others, and the sum
+//!    [`WAITING_BYTES_MAX`] bytes together, the connection is cut. Where the texts of a
+//!    [`Recipient`] have more than [`TEXT_BYTES_OF_ONE`], or those of all [`TEXT_BYTES_TOTAL`] and
+//!    its own more than an equal part of that, a connection is cut when its own have
+//!    [`TEXT_BYTES_FREE`]. So recipients that read nothing take nothing from others, and the sum
 //!    exceeds the total by the logarithm of their number at most, beside what is free. Events are
 //!    shared: they are as many as the slowest follower has.
 //! 2. Of a stream whose events replace each other, the newest one waits: at the place of the first
@@ -19,6 +19,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use thalweg_exchange::UserId;
 use thalweg_server::network;
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
@@ -32,17 +33,33 @@ pub(crate) const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of texts, and of responses by HTTP, that wait for all connections together.
 pub(crate) const TEXT_BYTES_TOTAL: usize = 256 << 20;
-/// Bytes of them for all connections of an address (of IPv6, a network of 2^64).
-pub(crate) const TEXT_BYTES_OF_ADDRESS: usize = TEXT_BYTES_TOTAL / 8;
+/// Bytes of them for all connections of a recipient.
+pub(crate) const TEXT_BYTES_OF_ONE: usize = TEXT_BYTES_TOTAL / 8;
 /// Bytes of texts that may wait for a connection whatever waits for others.
 pub(crate) const TEXT_BYTES_FREE: usize = 64 << 10;
+
+/// The client that texts and responses count for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Recipient {
+    /// An address (of IPv6, a network of 2^64), for connections that have shown no key.
+    Address(IpAddr),
+    /// The user of the key that a connection has shown.
+    User(UserId),
+}
+
+impl Recipient {
+    /// Returns the user, or the address where no key was shown.
+    pub(crate) fn new(address: IpAddr, user: Option<UserId>) -> Self {
+        user.map_or_else(|| Self::Address(network(address)), Self::User)
+    }
+}
 
 /// Bytes of texts and responses that wait.
 #[derive(Debug, Default)]
 struct TextBytes {
     total: usize,
-    /// The bytes of each address that has some.
-    by_address: HashMap<IpAddr, usize>,
+    /// The bytes of each recipient that has some.
+    by_recipient: HashMap<Recipient, usize>,
 }
 
 /// Counts of everything that waits, for all connections together.
@@ -54,30 +71,29 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// Adds bytes of an address. Returns the reason to refuse them, where it has more than its
-    /// bound, or the total is above its own and the address has more than an equal part of it.
-    pub(crate) fn add(&self, address: IpAddr, bytes: usize) -> Option<&'static str> {
+    /// Adds bytes of a recipient. Returns the reason to refuse them, where it has more than its
+    /// bound, or the total is above its own and the recipient has more than an equal part of it.
+    pub(crate) fn add(&self, to: Recipient, bytes: usize) -> Option<&'static str> {
         let mut counts = lock(&self.bytes);
         counts.total += bytes;
         let is_full = counts.total > TEXT_BYTES_TOTAL;
-        let own = counts.by_address.entry(network(address)).or_default();
+        let own = counts.by_recipient.entry(to).or_default();
         *own += bytes;
         let own = *own;
-        if own > TEXT_BYTES_OF_ADDRESS {
-            return Some("too slow: too much waits to be read by its address");
+        if own > TEXT_BYTES_OF_ONE {
+            return Some("too slow: too much waits to be read by its address or user");
         }
-        let is_above = is_full && own > TEXT_BYTES_TOTAL / counts.by_address.len();
+        let is_above = is_full && own > TEXT_BYTES_TOTAL / counts.by_recipient.len();
         is_above.then_some("too slow: too much waits to be read by all")
     }
 
-    pub(crate) fn remove(&self, address: IpAddr, bytes: usize) {
+    pub(crate) fn remove(&self, to: Recipient, bytes: usize) {
         let mut counts = lock(&self.bytes);
         counts.total -= bytes;
-        let address = network(address);
-        if let Some(own) = counts.by_address.get_mut(&address) {
+        if let Some(own) = counts.by_recipient.get_mut(&to) {
             *own -= bytes;
             if *own == 0 {
-                counts.by_address.remove(&address);
+                counts.by_recipient.remove(&to);
             }
         }
     }
@@ -186,6 +202,8 @@ struct State {
     left: usize,
     /// Why the connection is cut.
     cut: Option<&'static str>,
+    /// The user of the last key that was shown.
+    user: Option<UserId>,
 }
 
 /// See the [module](self).
@@ -195,7 +213,7 @@ pub(crate) struct Outbox {
     filled: Notify,
     cut: Notify,
     budget: Arc<Budget>,
-    /// The client's address, which its texts count for.
+    /// The client's address, which its texts count for until it shows a key.
     address: IpAddr,
 }
 
@@ -207,6 +225,22 @@ impl Outbox {
             cut: Notify::new(),
             budget,
             address,
+        }
+    }
+
+    fn recipient(&self, state: &State) -> Recipient {
+        Recipient::new(self.address, state.user)
+    }
+
+    /// Counts texts for the user of a key that was shown: those that wait, and those to come.
+    pub(crate) fn show(&self, user: UserId) {
+        let mut state = lock(&self.state);
+        let before = self.recipient(&state);
+        state.user = Some(user);
+        let bytes = state.text_bytes;
+        if before != Recipient::User(user) && bytes > 0 {
+            self.budget.remove(before, bytes);
+            self.budget.add(Recipient::User(user), bytes);
         }
     }
 
@@ -222,7 +256,7 @@ impl Outbox {
         }
         if matches!(item, Item::Text(_)) {
             state.text_bytes += bytes;
-            let full = self.budget.add(self.address, bytes);
+            let full = self.budget.add(self.recipient(&state), bytes);
             if let Some(why) = full.filter(|_| state.text_bytes > TEXT_BYTES_FREE) {
                 drop(state);
                 return self.cut_with(why);
@@ -241,7 +275,7 @@ impl Outbox {
         state.waiting.clear();
         state.bytes = 0;
         let text_bytes = std::mem::take(&mut state.text_bytes);
-        self.budget.remove(self.address, text_bytes);
+        self.budget.remove(self.recipient(&state), text_bytes);
         state.cut.get_or_insert(why);
         drop(state);
         self.cut.notify_one();
@@ -306,7 +340,7 @@ impl Outbox {
                     state.bytes -= bytes;
                     if matches!(item, Item::Text(_)) {
                         state.text_bytes -= bytes;
-                        self.budget.remove(self.address, bytes);
+                        self.budget.remove(self.recipient(&state), bytes);
                     }
                     return Some(item);
                 }
@@ -346,7 +380,8 @@ impl Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.budget.remove(self.address, state.text_bytes);
+        let to = Recipient::new(self.address, state.user);
+        self.budget.remove(to, state.text_bytes);
         self.budget.leave(state.waiting.len());
     }
 }
@@ -376,7 +411,7 @@ mod tests {
         }
         greedy.text("x".repeat(1 << 20));
         assert!(total() < TEXT_BYTES_TOTAL);
-        // Of addresses that have more than their part of the total.
+        // Their addresses have more than their part of the total.
         let more: Vec<Outbox> = (0..20).map(outbox).collect();
         for outbox in &more {
             outbox.text("x".repeat(3 << 20));
@@ -409,11 +444,31 @@ mod tests {
         other.text("x".repeat(100_000));
         assert_eq!(other.waiting().0, 1);
         let why = lock(&idle[69].state).cut.expect("it is cut");
-        assert!(why.ends_with("by its address"), "{why}");
+        assert!(why.ends_with("by its address or user"), "{why}");
         let free = idle.len() * TEXT_BYTES_FREE;
-        assert!(budget.bytes() <= TEXT_BYTES_OF_ADDRESS + free + 200_000);
+        assert!(budget.bytes() <= TEXT_BYTES_OF_ONE + free + 200_000);
         drop((idle, other));
-        assert!(lock(&budget.bytes).by_address.is_empty());
+        assert!(lock(&budget.bytes).by_recipient.is_empty());
+    }
+
+    #[test]
+    fn texts_count_for_the_user_of_a_key_once_it_is_shown() {
+        let budget = Arc::<Budget>::default();
+        let outbox = || Outbox::new(Arc::clone(&budget), [192, 0, 2, 1].into());
+        let text = Utf8Bytes::from("x".repeat(100_000));
+        let (signed, nameless) = (outbox(), (0..9).map(|_| outbox()).collect::<Vec<_>>());
+        signed.text(text.clone());
+        signed.show(UserId(7));
+        for one in &nameless {
+            (0..40).for_each(|_| one.text(text.clone()));
+        }
+        assert_eq!(nameless[8].waiting(), (0, 0));
+        signed.text(text.clone());
+        assert_eq!(signed.waiting().0, 2);
+        assert!(signed.take().is_some());
+        drop((signed, nameless));
+        assert!(lock(&budget.bytes).by_recipient.is_empty());
+        assert_eq!(budget.bytes(), 0);
     }
 
     #[test]

@@ -161,6 +161,12 @@ impl Api {
         }
     }
 
+    /// Counts the connection, and what waits for it, for the user of a key.
+    fn show(&self, key: &ApiKey) {
+        self.slot.show(key);
+        self.session.outbox.show(key.user);
+    }
+
     /// Counts a request that is answered at once.
     fn answered(&self, seen: &figures::Request, status: u16) {
         let key = self.session.key().and_then(Result::ok);
@@ -202,7 +208,7 @@ impl Api {
             );
             let signer = params.raw("apiKey").filter(|_| is_signed);
             if let Some(key) = signer.and_then(|name| self.state.keys.find(name)) {
-                self.slot.show(&key);
+                self.show(&key);
             }
             if let (Some(line), Some(Ok(key))) = (&self.line, self.session.key()) {
                 conditions::belong(line, &self.state, &key);
@@ -217,7 +223,7 @@ impl Api {
             key.inspect_err(|error| state.audit_refused(address, params.raw("apiKey"), error))
         })?;
         if let Some(key) = &key {
-            self.slot.show(key);
+            self.show(key);
         }
         let is_lost = self.is_lost(row, key.as_deref())?;
         let seen = seen.take();

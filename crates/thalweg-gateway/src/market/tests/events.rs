@@ -302,7 +302,7 @@ fn candles_that_are_complete_at_once_come_one_by_one() {
     }
     let expected = ["0 2 true", "1000 -1 true", "2000 -1 true", "3000 -1 false"];
     assert_eq!(shown, expected);
-    // Of a pause without end, those of the time that is kept.
+    // After a pause without end, those come that would be kept.
     tick(1_000_000_000_000);
     let texts = follower.texts().concat();
     let kept = Candles::KEPT as i64 * 1_000;
