@@ -214,7 +214,7 @@ fn missing_file_and_directory() {
 
 #[test]
 fn option_values_name_their_limits() {
-    let limits: [(&[&str], &[&str]); 8] = [
+    let limits: [(&[&str], &[&str]); 10] = [
         (
             &["--rate", "0"],
             &["'0'", "--rate", "least is 1 event a second"],
@@ -236,6 +236,11 @@ fn option_values_name_their_limits() {
         (
             &["--seed", "99999999999999999999"],
             &["above the largest, 18446744073709551615"],
+        ),
+        (&["--risk-shards", "2"], &["on one thread", "--placement"]),
+        (
+            &["--match-shards", "two"],
+            &["on one thread", "--placement"],
         ),
         (&["--format", "xml"], &["'xml'", "--format", "json"]),
     ];

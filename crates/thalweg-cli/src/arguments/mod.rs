@@ -247,7 +247,52 @@ pub(crate) fn parse(line: &[OsString]) -> Result<Arguments, clap::Error> {
     let parsed = matches.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
     parsed.map_err(|mut error| {
         doctor::hint(&mut error, line);
-        error
+        successor(&error, line).unwrap_or(error)
+    })
+}
+
+/// Options and commands that were renamed or removed: the former name, the one that takes its place,
+/// and the text of the error.
+const FORMER: [(&str, &str, &str); 8] = [
+    ("cut", "truncate", "is called 'truncate'"),
+    ("--json", "format", "is called '--format json'"),
+    ("--out", "output", "is called '--output'"),
+    ("--report", "html", "is called '--html'"),
+    ("--save", "output", "is called '--output'"),
+    ("--users", "user", "is called '--user'"),
+    ("--risk-shards", "placement", NO_SHARDS),
+    ("--match-shards", "placement", NO_SHARDS),
+];
+const NO_SHARDS: &str = "is gone, as the exchange executes on one thread: '--placement' says on \
+                         which";
+
+/// Returns an error that names the successor if the line uses the former name of an option or a
+/// command, and there is the one that takes its place.
+fn successor(error: &clap::Error, line: &[OsString]) -> Option<clap::Error> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let wrong = (error.get(ContextKind::InvalidArg))
+        .or_else(|| error.get(ContextKind::InvalidSubcommand))?;
+    let ContextValue::String(wrong) = wrong else {
+        return None;
+    };
+    let (old, new, text) = FORMER.iter().find(|(old, ..)| wrong == old)?;
+    let mut program = command();
+    program.build();
+    let mut found = &mut program;
+    for word in line[1..].iter().filter_map(|word| word.to_str()) {
+        if found.find_subcommand(word).is_some() {
+            found = found.find_subcommand_mut(word)?;
+        }
+    }
+    let is_there = found.find_subcommand(new).is_some()
+        || found.get_arguments().any(|arg| arg.get_long() == Some(new));
+    let what = match old.starts_with("--") {
+        true => "option",
+        false => "command",
+    };
+    is_there.then(|| {
+        let text = format!("the {what} '{old}' {text}");
+        found.error(ErrorKind::UnknownArgument, text)
     })
 }
 
@@ -313,6 +358,43 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn a_former_name_is_refused_and_names_its_successor() {
+        for (line, new) in [
+            ("exchange run --report a.html", "is called '--html'"),
+            ("exchange run --out=a.csv", "is called '--output'"),
+            ("exchange run a.csv --json", "is called '--format json'"),
+            ("hash --json a", "is called '--format json'"),
+            ("machine --save a.json", "is called '--output'"),
+            ("exchange load --users 7", "is called '--user'"),
+            (
+                "journal cut place",
+                "the command 'cut' is called 'truncate'",
+            ),
+            (
+                "exchange run --risk-shards 2",
+                "'--placement' says on which",
+            ),
+            (
+                "exchange sweep --match-shards",
+                "'--placement' says on which",
+            ),
+        ] {
+            let refused = parse(&words(&format!("thalweg {line}"))).expect_err("a former name");
+            let text = refused.to_string();
+            assert!(text.contains(new), "{line}: {text}");
+            let command = line.split(" -").next().expect("there is a command");
+            let usage = format!("Usage: thalweg {}", command.trim_end_matches(" a.csv"));
+            assert!(text.contains(&usage), "{text}");
+        }
+        let cut = parse(&words("thalweg journal cut place")).expect_err("a former name");
+        let text = "the command 'cut' is called 'truncate'";
+        assert!(cut.to_string().contains(text), "{cut}");
+        let other = parse(&words("thalweg exchange conform --report a"));
+        let other = other.expect_err("it has no reports").to_string();
+        assert!(!other.contains("is called"), "{other}");
     }
 
     #[test]
