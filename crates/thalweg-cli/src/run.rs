@@ -372,7 +372,7 @@ fn facts(options: &Run, source: Source, mut outcome: RunOutcome, hash: u64) -> (
         finding = Finding::Negative;
     }
     let mut facts = Facts {
-        version: 1,
+        version: 2,
         explanation: None,
         machine: Machine::default(),
         input: Input {

@@ -643,6 +643,14 @@ mod tests {
             "{page}"
         );
         assert!(page.contains("Waiting for a stage: it was ready"), "{page}");
+        // A class without a colour is drawn as nothing.
+        let sheet = super::page(&facts());
+        let latency = facts().latency;
+        for what in ["waiting to be sent", "in match", "in settle"] {
+            let class = class(what, &latency);
+            let colour = class.split(' ').nth(1).expect("its own class");
+            assert!(sheet.contains(&format!(".{colour} {{ --c:")), "{class}");
+        }
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub(crate) fn facts() -> Facts {
         of: 1000,
     };
     Facts {
-        version: 1,
+        version: 2,
         explanation: Some(explanation()),
         machine: machine(),
         input: Input {

@@ -339,17 +339,17 @@ mod tests {
 
     #[test]
     fn the_parts_of_every_command_add_up_and_so_do_their_means() {
-        let (clock, mut passage, mut times) =
+        let (clock, mut trace, mut times) =
             (Clock::with_os(), CommandTrace::new(), Histogram::new());
         for sequence in 0..10_000 {
             // One command in twenty is late, and one in fifty takes long to match.
             let publish_delay = [0, 20_000][usize::from(sequence % 20 == 3)];
             let matching = [50, 70_000][usize::from(sequence % 50 == 7)];
             let moments = moments(1_000 * sequence, [publish_delay, 5, 20, matching, 30, 0, 2]);
-            passage.note(&moments);
+            trace.note(&moments);
             times.record(moments.took());
         }
-        let found = passage.breakdowns(&distribution(&times), clock);
+        let found = trace.breakdowns(&distribution(&times), clock);
         let of: Vec<_> = found.iter().map(|found| &found.of[..]).collect();
         assert_eq!(of, ["mean", "p50", "p90", "p99", "p99.9"]);
         assert_eq!(found[0].commands, 10_000);

@@ -49,7 +49,7 @@ struct Published {
     warm_up: Recorder,
     warm_up_commands: u64,
     timeline: Timeline,
-    passage: CommandTrace,
+    trace: CommandTrace,
     slowest: Slowest,
     last_ticks: u64,
     /// Commands that were not sent: they were executed for what others left over.
@@ -66,7 +66,7 @@ impl Published {
             // These commands use every slot for the first time.
             warm_up_commands: capacity.next_power_of_two() as u64,
             timeline: Timeline::new(clock),
-            passage: CommandTrace::new(),
+            trace: CommandTrace::new(),
             slowest: Slowest::new(),
             last_ticks: 0,
             further: 0,
@@ -95,7 +95,7 @@ impl Published {
             stamps: outcome.stamps,
             done: now,
         };
-        self.passage.note(&moments);
+        self.trace.note(&moments);
         let command = (sequence, outcome.command);
         self.slowest.note(command, moments);
         self.last_ticks = now;
@@ -256,7 +256,7 @@ fn outcome(
 ) -> RunOutcome {
     let clock = published.clock;
     let elapsed = elapsed(&published, sending);
-    let stages = published.passage.stages(&finished.stats, elapsed, clock);
+    let stages = published.trace.stages(&finished.stats, elapsed, clock);
     let late = (rate != Rate::MAX).then(|| sending.late.snapshot(|ticks| clock.ns(ticks)));
     let histograms = histograms(&published, &stages, late);
     let latency = latency(&published, (&finished.stats, &stages), rate, sending);
@@ -315,7 +315,7 @@ fn latency(
         batches: None,
         utilisation: None,
     });
-    let breakdowns = published.passage.breakdowns(&whole, clock);
+    let breakdowns = published.trace.breakdowns(&whole, clock);
     let throughput_per_s = sending.count as f64 * 1e9 / elapsed_ns.max(1) as f64;
     Latency {
         elapsed_ns,

@@ -250,12 +250,14 @@ impl<'p> Machines<'p> {
     pub(crate) fn end_in_order(&mut self, at: usize) -> bool {
         // One that was started a moment ago would be killed by it.
         let program = &mut self.programs[at];
-        self.place.wait("a handler", || {
+        let has_ended = self.place.wait("a handler", || {
             let has_ended = program.try_wait().expect("it is a child").is_some();
             let is_ready = has_ended || catches(program.id(), 15);
-            is_ready.then_some(()).ok_or(0)
+            is_ready.then_some(has_ended).ok_or(0)
         });
-        signal(&self.programs[at], "-TERM");
+        if !has_ended {
+            signal(&self.programs[at], "-TERM");
+        }
         let code = self.ended(at);
         let is_known = matches!(code, Some(0 | 143 | 3));
         assert!(is_known, "machine {at} ended with {code:?}");

@@ -376,7 +376,7 @@ fn rounds(network: Option<Network>) {
 }
 
 /// How often a scenario may be disturbed.
-const DISTURBED_MAX: usize = 20;
+const DISTURBED_MAX: usize = 5;
 
 /// The directory and the etcd of a scenario.
 struct Scene<'p, T> {

@@ -25,6 +25,9 @@ pub(super) struct Clocks {
     began: Instant,
     /// The slots that were looked at, and the tick of their sessions, while some are left.
     looking: Option<(usize, Duration)>,
+    /// When the next look was due at the end of the last one. Sessions that have entered since make
+    /// it earlier, and no look late.
+    expected: Instant,
     /// By how much more than a tick this look is late: this thread, or the whole machine, stood
     /// still, so clients are not silent for that.
     late: Duration,
@@ -38,6 +41,7 @@ impl Clocks {
             tick: longest,
             began: now,
             looking: None,
+            expected: now + longest,
             late: Duration::ZERO,
         }
     }
@@ -65,7 +69,8 @@ impl Clocks {
             return None;
         }
         let (from, of_seen) = self.looking.unwrap_or_else(|| {
-            self.late = now.duration_since(self.began).saturating_sub(self.tick * 2);
+            let late = now.saturating_duration_since(self.expected);
+            self.late = late.saturating_sub(self.tick);
             self.began = now;
             (0, self.longest)
         });
@@ -75,10 +80,11 @@ impl Clocks {
     }
 
     /// Ends the look at some slots. Returns whether all were looked at.
-    fn end(&mut self, slots: usize) -> bool {
+    fn end(&mut self, slots: usize, now: Instant) -> bool {
         let all = self.looking.take_if(|(to, _)| *to >= slots);
         if let Some((_, tick)) = all {
             self.tick = tick;
+            self.expected = now.max(self.began + tick);
         }
         all.is_some()
     }
@@ -133,7 +139,7 @@ impl<S: Storage> ExchangeThread<S> {
                 self.note_dirty(id);
             }
         }
-        if self.clocks.end(slots) {
+        if self.clocks.end(slots, now) {
             self.readers.wake_held();
         }
         self.flush_all(now);

@@ -1,5 +1,6 @@
 //! Which sessions are ended since they are silent, and which are not.
 
+use std::collections::VecDeque;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -18,11 +19,12 @@ const BEATS: usize = 30;
 /// The clients ask for a heartbeat in this time, and are silent after three.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
-/// A client that sends heartbeats, and notes the longest time without one.
+/// A client that sends heartbeats, and notes the times between them.
 struct BeatingClient {
     client: Client,
     sent: Instant,
-    longest: Duration,
+    /// The last gaps between two heartbeats, and when each ended.
+    gaps: VecDeque<(Instant, Duration)>,
 }
 
 impl BeatingClient {
@@ -34,7 +36,7 @@ impl BeatingClient {
         BeatingClient {
             client: Client::connect(to, asked).0,
             sent: Instant::now(),
-            longest: Duration::ZERO,
+            gaps: VecDeque::new(),
         }
     }
 
@@ -44,8 +46,11 @@ impl BeatingClient {
             .client
             .stream
             .write_all(&bytes_of(&ClientFrame::Heartbeat));
-        self.longest = self.longest.max(self.sent.elapsed());
-        self.sent = Instant::now();
+        let now = Instant::now();
+        self.gaps.push_back((now, now - self.sent));
+        self.sent = now;
+        let is_old = |(ended, _): &mut (Instant, Duration)| now - *ended > HEARTBEAT * 10;
+        while self.gaps.pop_front_if(is_old).is_some() {}
     }
 
     /// Returns what comes next, if it comes within this time.
@@ -55,10 +60,12 @@ impl BeatingClient {
     fn next_within(&mut self, time: Duration) -> Result<Option<Received>, Duration> {
         self.beat();
         let received = self.client.next_within(time);
-        let longest = self.longest.max(self.sent.elapsed());
+        let gaps = self.gaps.iter().map(|(_, gap)| *gap);
+        let longest = gaps.chain([self.sent.elapsed()]).max();
+        let longest = longest.unwrap_or_default();
         match &received {
             Some(Received::Bye(CloseReason::Silent, _) | Received::Closed)
-                if longest > HEARTBEAT =>
+                if longest > HEARTBEAT * 2 =>
             {
                 Err(longest)
             }

@@ -1,4 +1,4 @@
-//! FollowerDriver a log in real time, until this replica takes over.
+//! Follows a log in real time, until this replica takes over.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
