@@ -76,7 +76,7 @@ def trade(one, other):
     limit = (PAIR, "limit", "buy")
     refused(ccxt.OrderImmediatelyFillable,
             lambda: one.create_order(*limit, 0.001, 150, {"postOnly": True}))
-    refused(ccxt.InsufficientFunds, lambda: one.create_order(*limit, 1e8, 99))
+    refused(ccxt.InsufficientFunds, lambda: one.create_order(*limit, 1e7, 99))
     refused(ccxt.OrderNotFound, lambda: one.cancel_order("999999", PAIR))
     own = other.order_limit_sell(symbol=SYMBOL, quantity="0.001", price="400.00")
     assert other.get_order(symbol=SYMBOL, orderId=own["orderId"])["status"] == "NEW"

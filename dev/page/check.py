@@ -248,7 +248,7 @@ def refused_order(browser):
     """What the server refuses is said with its words."""
     browser.run("document.getElementById('price').select()")
     browser.run("document.getElementById('quantity').select()")
-    browser.type("9999999999999")
+    browser.type("9999999")
     browser.key("Enter")
     failed = "document.getElementById('failed').textContent"
     browser.wait("the server's refusal", f"/insufficient balance.*-2010/.test({failed})")

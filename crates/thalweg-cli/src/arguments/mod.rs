@@ -251,8 +251,8 @@ pub(crate) fn parse(line: &[OsString]) -> Result<Arguments, clap::Error> {
     })
 }
 
-/// Options and commands that were renamed or removed: the former name, the one that takes its place,
-/// and the text of the error.
+/// Options and commands that were renamed or removed: the former name, the one that takes its
+/// place, and the text of the error.
 const FORMER: [(&str, &str, &str); 8] = [
     ("cut", "truncate", "is called 'truncate'"),
     ("--json", "format", "is called '--format json'"),

@@ -263,8 +263,8 @@ pub(crate) fn sleeps_in(pid: u32, function: &str, calls: &[libc::c_long]) -> boo
 }
 
 /// Waits for the end of a shell that has got SIGKILL: it may still be on its way out. One that has
-/// not would take note of the ends of its children; one that has may take note of one, as the kernel
-/// looks for ended children before it looks for signals.
+/// not would take note of the ends of its children; one that has may take note of one, as the
+/// kernel looks for ended children before it looks for signals.
 pub(crate) fn await_killed(pid: u32) {
     let noted = || faults(pid).map(|[_, of_children]| of_children);
     let (mut before, mut changes) = (noted(), 0);
