@@ -247,6 +247,7 @@ def rest_and_cancel(browser):
 def refused_order(browser):
     """What the server refuses is said with its words."""
     browser.run("document.getElementById('price').select()")
+    browser.type("100")
     browser.run("document.getElementById('quantity').select()")
     browser.type("9999999")
     browser.key("Enter")
