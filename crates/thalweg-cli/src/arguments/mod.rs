@@ -370,10 +370,6 @@ mod tests {
             ("machine --save a.json", "is called '--output'"),
             ("exchange load --users 7", "is called '--user'"),
             (
-                "journal cut place",
-                "the command 'cut' is called 'truncate'",
-            ),
-            (
                 "exchange run --risk-shards 2",
                 "'--placement' says on which",
             ),
