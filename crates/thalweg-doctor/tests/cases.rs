@@ -110,7 +110,8 @@ fn a_doctor_without_a_report_is_wrong() {
     let cases = table();
     for (test, doctor) in [("mute", "env"), ("failing", "false")] {
         let folder = folder(test);
-        let tally = score(&cases[..1], &options(&folder, &[doctor]), |_| {}).unwrap();
+        let tally =
+            score(&cases[..1], &options(&folder, &[doctor]), |_| {}).expect("each case builds");
         assert!(tally.to_string().contains("right in 0 of 1"), "{tally}");
         assert_eq!(tally.exit_code(), 1);
     }
@@ -120,7 +121,7 @@ fn a_doctor_without_a_report_is_wrong() {
 fn a_tally_of_skipped_cases_is_no_success() {
     let cases = table();
     let folder = folder("skipped");
-    let tally = score(&cases[2..], &options(&folder, &["env"]), |_| {}).unwrap();
+    let tally = score(&cases[2..], &options(&folder, &["env"]), |_| {}).expect("each case builds");
     assert_eq!(tally.exit_code(), 2, "{tally}");
 }
 
@@ -254,7 +255,8 @@ fn no_wrong_verdict_is_sure() {
     assert_eq!(cases.len(), chosen.len());
     let doctor = [program.to_str().unwrap(), "doctor", "--json", "--"];
     let folder = folder("doctor");
-    let tally = score(&cases, &options(&folder, &doctor), |row| println!("{row}")).unwrap();
+    let tally = score(&cases, &options(&folder, &doctor), |row| println!("{row}"))
+        .expect("each case builds");
     for ((folder, _), score) in tally.scores() {
         assert_eq!(score.wrong_and_sure, 0, "{folder}: {tally}");
     }

@@ -548,7 +548,8 @@ mod tests {
                 named.send(tid).expect("it is waited for");
                 // ORDERING: Relaxed: nothing else depends on it.
                 while !is_over.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
+                    (0..20_000).for_each(|_| std::hint::spin_loop());
+                    std::thread::yield_now();
                 }
             });
             let tid = name.recv().expect("it has an id");

@@ -209,7 +209,10 @@ fn an_output_is_dropped_though_a_joiners_waker_panics() {
     let drops = Rc::<Cell<usize>>::default();
     let output = Counted(Rc::clone(&drops));
     let mut output = Some(output);
-    let mut task = Box::pin(executor.spawn(poll_fn(move |_| Poll::Ready(output.take().unwrap()))));
+    let task = executor.spawn(poll_fn(move |_| {
+        Poll::Ready(output.take().expect("an ended task is not polled again"))
+    }));
+    let mut task = Box::pin(task);
     let waker = Waker::from(Arc::new(Bomb));
     assert!(
         task.as_mut()
