@@ -13,12 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 
-/// How long a connection may take to be made.
-const CONNECT_TIME: Duration = Duration::from_millis(300);
-/// How long a call may take at most. A read can be of many MiB.
-pub(crate) const CALL_TIME: Duration = Duration::from_millis(1_500);
-/// The header in which a member is given that time, in milliseconds: it does not begin with a call
-/// that no client waits for.
+/// The header in which a member is given the time of a call, in milliseconds: it does not begin with
+/// a call that no client waits for.
 const GRPC_TIMEOUT: &str = "grpc-timeout";
 /// Bytes of an answer that a member sends before any were read.
 const WINDOW_BYTES: u32 = 8 << 20;
@@ -83,6 +79,8 @@ pub(crate) struct Endpoints {
     /// The one that is used.
     at: usize,
     connection: Option<Connection>,
+    /// How long a connection may take to be made.
+    connect_time: Duration,
 }
 
 impl Drop for Endpoints {
@@ -97,12 +95,13 @@ impl Drop for Endpoints {
 impl Endpoints {
     /// # Errors
     /// The system gives no poll.
-    pub(crate) fn new(all: Vec<String>) -> io::Result<Self> {
+    pub(crate) fn new(all: Vec<String>, connect_time: Duration) -> io::Result<Self> {
         Ok(Self {
             runtime: Some(Builder::new_current_thread().enable_all().build()?),
             all,
             at: 0,
             connection: None,
+            connect_time,
         })
     }
 
@@ -161,10 +160,10 @@ impl Endpoints {
 
     /// Makes a connection, if there is none, to the first member that can be reached.
     fn connect(&mut self) -> Result<(), CallError> {
-        let runtime = self.runtime.as_ref().expect("it is there until the end");
+        let (runtime, time) = (self.runtime.as_ref(), self.connect_time);
+        let runtime = runtime.expect("it is there until the end");
         if let Some(connection) = &mut self.connection
-            && runtime
-                .block_on(async { timeout(CONNECT_TIME, connection.is_open()).await == Ok(true) })
+            && runtime.block_on(async { timeout(time, connection.is_open()).await == Ok(true) })
         {
             return Ok(());
         }
@@ -193,7 +192,7 @@ impl Endpoints {
                 })
             };
             let runtime = self.runtime.as_ref().expect("it is there until the end");
-            match runtime.block_on(async { timeout(CONNECT_TIME, connected).await }) {
+            match runtime.block_on(async { timeout(time, connected).await }) {
                 Ok(Ok(connection)) => {
                     self.connection = Some(connection);
                     return Ok(());
@@ -296,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_program_drops_it_within_a_runtime_of_its_own() {
-        let endpoints = Endpoints::new(Vec::new()).expect("a poll");
+        let endpoints = Endpoints::new(Vec::new(), Duration::ZERO).expect("a poll");
         let runtime = Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async { drop(endpoints) });
     }

@@ -17,4 +17,4 @@ mod log;
 mod message;
 
 pub use self::address::{Address, AddressError};
-pub use self::log::{EtcdLog, Position};
+pub use self::log::{EtcdLog, Position, Times};

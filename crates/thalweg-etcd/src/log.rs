@@ -17,7 +17,7 @@ use thalweg_exchange::durable::replication::{
 };
 
 use crate::address::Address;
-use crate::endpoints::{CALL_TIME, CallError, Endpoints};
+use crate::endpoints::{CallError, Endpoints};
 use crate::message::{
     Answer, Entry, Fields, delete, get, has_value, is_absent, is_there, number, put, range,
 };
@@ -75,11 +75,35 @@ pub struct Position {
     pub halted: Option<String>,
 }
 
+/// How long calls may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// How long a connection may take to be made.
+    pub connect: Duration,
+    /// How long a call may take at most. A read can be of many MiB.
+    pub call: Duration,
+    /// How long a write may take at least, however quickly etcd has answered those before.
+    pub write_min: Duration,
+}
+
+impl Default for Times {
+    /// Returns 0.3 s for a connection, and 1.5 s for a call, of which a write has 0.4 s at least.
+    fn default() -> Self {
+        let ms = Duration::from_millis;
+        let (connect, call, write_min) = (ms(300), ms(1_500), ms(400));
+        Self {
+            connect,
+            call,
+            write_min,
+        }
+    }
+}
+
 /// A command log in an etcd cluster.
 ///
-/// Blocks the calling thread until a member has answered: 1.5 s at most for each call, 0.3 s more
-/// for each member that cannot be reached, and 0.3 s where a connection has to be looked at; what
-/// reads may call twice. To find a batch takes several reads.
+/// Blocks the calling thread until a member has answered, as long as its [`Times`] allow: those of a
+/// call, that of a connection more for each member that cannot be reached, and once more where a
+/// connection has to be looked at; what reads may call twice. To find a batch takes several reads.
 #[derive(Debug)]
 pub struct EtcdLog {
     endpoints: Endpoints,
@@ -88,6 +112,7 @@ pub struct EtcdLog {
     /// Batches that the next read returns at most.
     page: usize,
     history: History,
+    times: Times,
     write_time: WriteTime,
 }
 
@@ -105,27 +130,28 @@ struct WriteTime {
 }
 
 impl WriteTime {
-    const LEAST: Duration = Duration::from_millis(400);
     /// No write has been answered yet, or the next one is to have the time that there is.
-    const LONGEST: Self = Self {
-        expected: CALL_TIME,
-        is_given_up: false,
-    };
+    fn longest(times: Times) -> Self {
+        Self {
+            expected: times.call,
+            is_given_up: false,
+        }
+    }
 
-    fn limit(&self) -> Duration {
+    fn limit(&self, times: Times) -> Duration {
         match self.is_given_up {
-            true => CALL_TIME,
+            true => times.call,
             false => self.expected,
         }
     }
 
     /// Notes a write that took this time.
-    fn note(&mut self, took: Duration, is_answered: bool) {
+    fn note(&mut self, times: Times, took: Duration, is_answered: bool) {
         if is_answered {
             let expected = (4 * took).max(self.expected / 2);
-            self.expected = expected.clamp(Self::LEAST, CALL_TIME);
+            self.expected = expected.max(times.write_min).min(times.call);
             self.is_given_up = false;
-        } else if took >= self.limit() {
+        } else if took >= self.limit(times) {
             self.is_given_up = true;
         }
     }
@@ -147,13 +173,22 @@ impl EtcdLog {
     /// # Errors
     /// The system gives no poll.
     pub fn new(address: Address) -> io::Result<Self> {
+        Self::with_times(address, Times::default())
+    }
+
+    /// Returns the log at an address, with other times for its calls.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_times(address: Address, times: Times) -> io::Result<Self> {
         Ok(Self {
-            endpoints: Endpoints::new(address.endpoints)?,
+            endpoints: Endpoints::new(address.endpoints, times.connect)?,
             prefix: address.prefix,
             beats: 0,
             page: BATCHES,
             history: History::default(),
-            write_time: WriteTime::LONGEST,
+            times,
+            write_time: WriteTime::longest(times),
         })
     }
 
@@ -194,8 +229,9 @@ impl EtcdLog {
         bytes: usize,
     ) -> WriteOutcome {
         let began = Instant::now();
-        let answer = self.transact(compare, success, self.write_time.limit());
-        self.write_time.note(began.elapsed(), answer.is_ok());
+        let answer = self.transact(compare, success, self.write_time.limit(self.times));
+        let took = began.elapsed();
+        self.write_time.note(self.times, took, answer.is_ok());
         match answer {
             Ok(answer) => {
                 self.history.note(answer.revision, bytes);
@@ -210,9 +246,10 @@ impl EtcdLog {
 
     /// Sends a read, to each member once if it must be.
     fn read_all(&mut self, success: &[Fields]) -> Result<Vec<Vec<Entry>>, LogError> {
-        let first = self.transact(&[], success, CALL_TIME);
+        let time = self.times.call;
+        let first = self.transact(&[], success, time);
         let answer = match first {
-            Err(CallError::Unknown(_)) => self.transact(&[], success, CALL_TIME),
+            Err(CallError::Unknown(_)) => self.transact(&[], success, time),
             first => first,
         };
         let answer = answer.map_err(|error| LogError::Silent(error.into_text()))?;
@@ -228,7 +265,7 @@ impl EtcdLog {
     /// quota. An append does not, since its clients would wait for it.
     fn compact_now_and_then(&mut self) {
         if let Some(revision) = self.history.take_due() {
-            let (revision, time) = (number(1, revision), self.write_time.limit());
+            let (revision, time) = (number(1, revision), self.write_time.limit(self.times));
             // Another replica may have done so; the next one comes.
             let _ = self.endpoints.call("Compact", &[&revision], time);
         }
@@ -345,7 +382,7 @@ fn index_in(text: &[u8]) -> Result<u64, LogError> {
 impl CommandLog for EtcdLog {
     fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> WriteOutcome {
         // One that is given up and counts all the same is another replica's to this one.
-        self.write_time = WriteTime::LONGEST;
+        self.write_time = WriteTime::longest(self.times);
         let key = self.key("claim");
         let claim = put(&key, &new.encode());
         match seen {
@@ -462,7 +499,7 @@ impl CommandLog for EtcdLog {
 
     fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> WriteOutcome {
         // It is tried once, and etcd may be electing a leader.
-        self.write_time = WriteTime::LONGEST;
+        self.write_time = WriteTime::longest(self.times);
         self.note(replica, commands, &format!(" {why}"))
     }
 
@@ -500,21 +537,23 @@ mod tests {
 
     #[test]
     fn a_write_is_given_up_soon_where_etcd_is_quick() {
-        let (ms, mut time) = (Duration::from_millis, WriteTime::LONGEST);
-        assert_eq!(time.limit(), CALL_TIME);
-        (0..2).for_each(|_| time.note(ms(3), true));
-        assert_eq!(time.limit(), ms(400));
+        let (ms, times) = (Duration::from_millis, Times::default());
+        assert_eq!((times.call, times.write_min), (ms(1_500), ms(400)));
+        let mut time = WriteTime::longest(times);
+        assert_eq!(time.limit(times), times.call);
+        (0..2).for_each(|_| time.note(times, ms(3), true));
+        assert_eq!(time.limit(times), ms(400));
         // A connection that is refused says nothing.
-        time.note(ms(1), false);
-        assert_eq!(time.limit(), ms(400));
-        time.note(ms(401), false);
-        assert_eq!(time.limit(), CALL_TIME, "it may be slow");
-        time.note(ms(1_000), true);
-        assert_eq!(time.limit(), CALL_TIME);
-        time.note(ms(3), true);
+        time.note(times, ms(1), false);
+        assert_eq!(time.limit(times), ms(400));
+        time.note(times, ms(401), false);
+        assert_eq!(time.limit(times), times.call, "it may be slow");
+        time.note(times, ms(1_000), true);
+        assert_eq!(time.limit(times), times.call);
+        time.note(times, ms(3), true);
         assert_eq!(
-            time.limit(),
-            CALL_TIME / 2,
+            time.limit(times),
+            times.call / 2,
             "a short one says little of a long one"
         );
     }

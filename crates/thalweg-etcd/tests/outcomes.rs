@@ -15,7 +15,7 @@ use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use thalweg_etcd::{Address, EtcdLog};
+use thalweg_etcd::{Address, EtcdLog, Times};
 use thalweg_exchange::durable::replication::{Claim, CommandLog, LogStart, WriteOutcome};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
@@ -330,10 +330,40 @@ fn keys(indices: &[u64]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     keys
 }
 
+/// More than any call takes, however busy the machine is.
+const ENOUGH: Times = Times {
+    connect: Duration::from_secs(600),
+    call: Duration::from_secs(600),
+    write_min: Duration::from_secs(600),
+};
+
 fn log(members: &[&str]) -> EtcdLog {
+    log_in(members, ENOUGH)
+}
+
+fn log_in(members: &[&str], times: Times) -> EtcdLog {
     let address = format!("etcd://{}/x", members.join(","));
     let address: Address = address.parse().expect("an address");
-    EtcdLog::new(address).expect("a poll")
+    EtcdLog::with_times(address, times).expect("a poll")
+}
+
+/// Runs a scenario in which a member leaves a request without an answer, with more and more time for
+/// each call, until it returns that no other call was given up, and that the member has got that
+/// request in its time: how much that takes depends on the machine.
+fn given_up(scenario: impl Fn(Times) -> bool) {
+    let mut call = Duration::from_millis(100);
+    for _ in 0..12 {
+        if scenario(Times { call, ..ENOUGH }) {
+            return;
+        }
+        call *= 2;
+    }
+    panic!("calls took more than {call:?}");
+}
+
+/// Returns whether a write, or the read before it, had no answer in its time.
+fn is_late(written: &WriteOutcome) -> bool {
+    matches!(written, WriteOutcome::Unknown(text) if text.contains("no answer from"))
 }
 
 fn claim() -> Claim {
@@ -394,7 +424,6 @@ fn a_write_without_a_clear_answer_is_unknown_and_is_sent_once() {
     let data = |bytes: &[u8]| Answer::Data(vec![bytes.to_vec()], Some("0"));
     for (answer, why) in [
         (Answer::Close, "does not speak gRPC"),
-        (Answer::Silence, "in 1500 ms"),
         (Answer::Reset, "is broken"),
         (Answer::Http(StatusCode::BAD_GATEWAY), "502"),
         (Answer::Status("14"), "14: a reason"),
@@ -417,17 +446,29 @@ fn a_write_without_a_clear_answer_is_unknown_and_is_sent_once() {
             "more than a log has",
         ),
     ] {
-        let (first, first_bodies) = member(vec![answer]);
-        let (second, second_bodies) = member(vec![body(YES)]);
-        let mut log = log(&[&first, &second]);
-        let written = log.append(&claim(), Some(9), 10, b"batch");
-        let WriteOutcome::Unknown(text) = written else {
-            panic!("{written:?}, where {why} is expected");
-        };
-        assert!(text.contains(why), "{text}");
-        assert_eq!(first_bodies.try_iter().count(), 1);
-        assert_eq!(second_bodies.try_iter().count(), 0, "it is not tried again");
+        assert_eq!(sent_and_unknown(answer, why, ENOUGH), 1);
     }
+    given_up(|times| {
+        let why = format!("in {} ms", times.call.as_millis());
+        let sent = sent_and_unknown(Answer::Silence, &why, times);
+        assert!(sent <= 1, "it was sent {sent} times");
+        sent == 1
+    });
+}
+
+/// Sends a write that has an answer from which nothing is known, and is not sent to another member.
+/// Returns how often the first one has got it.
+fn sent_and_unknown(answer: Answer, why: &str, times: Times) -> usize {
+    let (first, first_bodies) = member(vec![answer]);
+    let (second, second_bodies) = member(vec![body(YES)]);
+    let mut log = log_in(&[&first, &second], times);
+    let written = log.append(&claim(), Some(9), 10, b"batch");
+    let WriteOutcome::Unknown(text) = written else {
+        panic!("{written:?}, where {why} is expected");
+    };
+    assert!(text.contains(why), "{text}");
+    assert_eq!(second_bodies.try_iter().count(), 0, "it is not tried again");
+    first_bodies.try_iter().count()
 }
 
 #[test]
@@ -494,53 +535,73 @@ fn a_port_of_another_protocol_is_named() {
 fn a_write_has_little_time_where_etcd_is_quick_and_a_claim_has_all_of_it() {
     let (times, noted) = channel();
     let member = start_and_note(|_| Some(body(YES)), channel().0, times);
-    let mut log = log(&[&member]);
+    let times = Times {
+        call: Duration::from_secs(640),
+        write_min: Duration::from_secs(80),
+        ..ENOUGH
+    };
+    let mut log = log_in(&[&member], times);
     for index in 1..=20 {
-        // On a machine that is busy, one may be given up.
-        let _ = log.append(&claim(), Some(index - 1), index, b"batch");
+        let written = log.append(&claim(), Some(index - 1), index, b"batch");
+        assert_eq!(written, WriteOutcome::Acked);
     }
     let times: Vec<String> = noted.try_iter().collect();
-    assert_eq!(times[0], "1500m");
-    assert!(times.iter().any(|time| time == "400m"), "{times:?}");
+    assert_eq!(times[0], "640000m");
+    assert!(times.iter().any(|time| time == "80000m"), "{times:?}");
     let _ = log.claim(Some(&claim()), &claim());
     let _ = log.note_halt("a:1", 5, "why");
-    assert_eq!(noted.try_iter().collect::<Vec<_>>(), ["1500m", "1500m"]);
+    assert_eq!(noted.try_iter().collect::<Vec<_>>(), ["640000m", "640000m"]);
 }
 
 #[test]
 fn a_beat_after_a_write_that_was_given_up_is_sent_behind_a_read() {
-    let nothing = body(&[YES, &field(3, &field(1, &[]))].concat());
-    let (member, bodies) = member(vec![
-        body(YES),
-        Answer::Silence,
-        nothing,
-        body(YES),
-        body(YES),
-    ]);
-    let mut log = log(&[&member]);
-    assert_eq!(log.heartbeat(&claim()), WriteOutcome::Acked);
-    let lost = log.append(&claim(), Some(0), 1, b"batch");
-    assert!(matches!(lost, WriteOutcome::Unknown(_)), "{lost:?}");
-    assert_eq!(log.heartbeat(&claim()), WriteOutcome::Acked);
-    assert_eq!(log.heartbeat(&claim()), WriteOutcome::Acked);
-    let is_read = |body: Vec<u8>| all(&body, 2).iter().all(|one| fields(one)[0].0 == 1);
-    let reads: Vec<bool> = bodies.try_iter().map(is_read).collect();
-    assert_eq!(reads, [false, false, true, false, false]);
+    given_up(|times| {
+        let nothing = body(&[YES, &field(3, &field(1, &[]))].concat());
+        let answers = vec![body(YES), Answer::Silence, nothing, body(YES), body(YES)];
+        let (member, bodies) = member(answers);
+        let mut log = log_in(&[&member], times);
+        let first = log.heartbeat(&claim());
+        let lost = log.append(&claim(), Some(0), 1, b"batch");
+        assert!(is_late(&lost), "{lost:?}");
+        let sent: Vec<Vec<u8>> = bodies.try_iter().collect();
+        let then = [log.heartbeat(&claim()), log.heartbeat(&claim())];
+        if sent.len() < 2 || is_late(&first) || then.iter().any(is_late) {
+            return false;
+        }
+        assert_eq!(first, WriteOutcome::Acked);
+        assert_eq!(then, [WriteOutcome::Acked, WriteOutcome::Acked]);
+        let is_read = |body: Vec<u8>| all(&body, 2).iter().all(|one| fields(one)[0].0 == 1);
+        let reads: Vec<bool> = sent
+            .into_iter()
+            .chain(bodies.try_iter())
+            .map(is_read)
+            .collect();
+        assert_eq!(reads, [false, false, true, false, false]);
+        true
+    });
 }
 
 #[test]
 fn no_beat_is_sent_where_the_read_before_it_fails() {
     let no_leader = || Answer::Status("14");
-    let (member, bodies) = member(vec![Answer::Silence, no_leader(), no_leader(), body(YES)]);
-    let mut log = log(&[&member]);
-    let lost = log.append(&claim(), Some(0), 1, b"batch");
-    assert!(matches!(lost, WriteOutcome::Unknown(_)), "{lost:?}");
-    let WriteOutcome::Unknown(text) = log.heartbeat(&claim()) else {
-        panic!("no read was answered");
-    };
-    assert!(text.contains("14: a reason"), "{text}");
-    // A read is tried twice.
-    assert_eq!(bodies.try_iter().count(), 3);
+    given_up(|times| {
+        let (member, bodies) = member(vec![Answer::Silence, no_leader(), no_leader(), body(YES)]);
+        let mut log = log_in(&[&member], times);
+        let lost = log.append(&claim(), Some(0), 1, b"batch");
+        assert!(is_late(&lost), "{lost:?}");
+        let sent = bodies.try_iter().count();
+        let beat = log.heartbeat(&claim());
+        if sent == 0 || is_late(&beat) {
+            return false;
+        }
+        let WriteOutcome::Unknown(text) = beat else {
+            panic!("no read was answered");
+        };
+        assert!(text.contains("14: a reason"), "{text}");
+        // A read is tried twice.
+        assert_eq!((sent, bodies.try_iter().count()), (1, 2));
+        true
+    });
 }
 
 #[test]
@@ -552,18 +613,12 @@ fn no_append_waits_until_the_history_is_given_up() {
     });
     let mut log = log(&[&member]);
     let batch = vec![5; 256 << 10];
-    let mut calls = 0;
     for index in 1..=256 {
-        // On a machine that is busy, one may be given up.
-        let mut written = WriteOutcome::Unknown(String::new());
-        while matches!(written, WriteOutcome::Unknown(_)) {
-            calls += 1;
-            written = log.append(&claim(), Some(index - 1), index, &batch);
-        }
+        let written = log.append(&claim(), Some(index - 1), index, &batch);
         assert_eq!(written, WriteOutcome::Acked);
     }
     let appended: Vec<_> = bodies.try_iter().collect();
-    assert!((256..=calls).contains(&appended.len()), "one call each");
+    assert_eq!(appended.len(), 256, "one call each");
     assert!(appended.iter().all(|(_, length)| *length > batch.len()));
     assert_eq!(log.note_position("a:1", 5), WriteOutcome::Acked);
     let noted = bodies.try_iter().map(|(first, _)| first);
