@@ -10,7 +10,7 @@ use thalweg_exchange::codec::session::{ClientFrame, CloseReason, Hello};
 use thalweg_exchange::session::Role;
 use thalweg_server::config::SyncSetting;
 
-use crate::client::{Client, Received, bytes_of, hello, order};
+use crate::client::{Client, Received, bytes_of, hello, order, submit_of};
 use crate::limited::Limited;
 use crate::test_server::{Place, TestServer, scratch};
 
@@ -38,6 +38,12 @@ impl BeatingClient {
             sent: Instant::now(),
             gaps: VecDeque::new(),
         }
+    }
+
+    /// Sends an order; where the server has closed the connection, the next read says why.
+    fn submit(&mut self, sequence: u64) {
+        let order = order(1, sequence as i64, Action::Bid, 10, 1);
+        let _ = self.client.stream.write_all(&submit_of(sequence, &order));
     }
 
     fn beat(&mut self) {
@@ -83,11 +89,11 @@ impl BeatingClient {
 }
 
 /// Runs a scenario, and again where the client itself was late.
-fn in_time(scenario: impl Fn() -> Result<(), Duration>) {
+pub(crate) fn in_time(scenario: impl Fn() -> Result<(), Duration>) {
     for _ in 0..50 {
         match scenario() {
             Ok(()) => return,
-            Err(longest) => eprintln!("again: the client sent nothing for {longest:?}"),
+            Err(longest) => eprintln!("again: the client did nothing for {longest:?}"),
         }
     }
     panic!("the client was late each time");
@@ -106,8 +112,7 @@ fn a_client_is_not_silent_while_the_exchange_has_no_time_for_it() {
         let stuck = disk.stick();
         // More than the exchange and the way to it have room for.
         for sequence in 1..=1_000 {
-            let order = order(1, sequence as i64, Action::Bid, 10, 1);
-            beating.client.submit(sequence, &order);
+            beating.submit(sequence);
         }
         let mut beats = 0;
         while beats < BEATS {
@@ -149,8 +154,7 @@ fn a_client_that_sent_while_the_server_was_busy_is_not_silent() {
         let mut beating = BeatingClient::connect(server.trade_address());
         for sequence in 1..=12 {
             let stuck = disk.stick();
-            let order = order(1, sequence as i64, Action::Bid, 10, 1);
-            beating.client.submit(sequence, &order);
+            beating.submit(sequence);
             // More than three heartbeats, which end a client that sends nothing.
             let mut answered = false;
             for _ in 0..8 {

@@ -14,6 +14,7 @@ use thalweg_server::config::Config;
 use crate::client::{Client, Received, hello, order, submit_of};
 use crate::deferred_cancels::bound;
 use crate::limited::Limited;
+use crate::silence::in_time;
 use crate::test_server::{Place, TestServer, scratch};
 
 /// Orders of user 1, each on a level of its own, so that an answer with all of them is long.
@@ -31,6 +32,8 @@ const OWN_ORDERS: SessionQuery = SessionQuery::OpenOrders(UserId(1));
 fn small_sockets(config: &mut Config) {
     config.sessions.socket_bytes = 4096;
     config.sessions.rate_per_s = 0;
+    // No test is so slow that a client is cut by chance.
+    config.sessions.stall_ms = 3_600_000;
 }
 
 /// Orders that another session of user 1 places.
@@ -101,6 +104,14 @@ fn own_orders(client: &mut Client) -> (Vec<OpenOrder>, bool) {
 
 #[test]
 fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
+    in_time(read_slowly);
+}
+
+/// Reads slowly and steadily all that waits.
+///
+/// # Errors
+/// The server has cut the client, which may have stalled: this thread had no core.
+fn read_slowly() -> Result<(), Duration> {
     let stall_ms = 3_000;
     let server = TestServer::with_market(|config| {
         small_sockets(config);
@@ -108,21 +119,28 @@ fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
     });
     let _busy = place_many(&server);
     let (mut slow, _) = Client::connect(server.trade_address(), of_session(0));
+    let mut last = Instant::now();
     stall(&server, &mut slow);
     let bytes = ANSWERS as usize * BOOK_BYTES;
     // It takes longer than it may stall.
     let (began, took) = (Instant::now(), Duration::from_millis(stall_ms * 3 / 2));
-    let mut left = bytes;
+    let (mut left, mut longest) = (bytes, Duration::ZERO);
     while left > 0 {
         let mut some = [0; 1 << 12];
         let room = left.min(some.len());
-        let count = slow.stream.read(&mut some[..room]).expect("it is open");
-        assert_ne!(count, 0, "it was cut with {left} bytes to go");
+        let read = slow.stream.read(&mut some[..room]);
+        (longest, last) = (longest.max(last.elapsed()), Instant::now());
+        let count = match read {
+            Ok(count) if count > 0 => count,
+            _ if longest > Duration::from_millis(stall_ms / 2) => return Err(longest),
+            read => panic!("it was cut with {left} bytes to go: {read:?}"),
+        };
         left -= count;
         let due = took.mul_f64(1.0 - left as f64 / bytes as f64);
         #[expect(clippy::disallowed_methods)] // a client that reads steadily is tested
         thread::sleep(due.saturating_sub(began.elapsed()));
     }
+    Ok(())
 }
 
 #[test]
