@@ -1043,7 +1043,8 @@ pub(super) mod tests {
     /// Returns a replica on this disk that follows the log, and takes nothing over.
     fn second_on(disk: &SimDisk, log: &SimLog) -> FollowerDriver<SimDisk> {
         let opened = Exchange::open_in(disk.clone(), Options::default(), |_| ());
-        let (exchange, options) = (opened.expect("it opens").0, FollowOptions::new("second"));
+        let (exchange, mut options) = (opened.expect("it opens").0, FollowOptions::new("second"));
+        options.takeover_timeout = LONG;
         let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         following.expect("there are threads")
     }
