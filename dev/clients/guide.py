@@ -1,5 +1,5 @@
 """Follows the guide of docs/gateway.md word for word: its commands, then its program, in which only
-the key and its secret are filled in.
+the key and its secret are filled in, and free ports where others may have those of the guide.
 
 Usage: guide.py PROGRAM DIRECTORY PAGE
 """
@@ -15,7 +15,10 @@ import time
 import urllib.request
 
 PROGRAM, DIRECTORY, PAGE = sys.argv[1:4]
-# Its ports are those that everybody has: so it gets a network of its own, where that can be had.
+# Its ports are those that everybody has: so it gets a network of its own, where that can be had, and
+# any free ports elsewhere.
+ANY = "127.0.0.1:0"
+LISTEN = f"--gateway {ANY} --trade-listen {ANY} --admin-listen {ANY} --http-listen {ANY}"
 ALONE = ["unshare", "--map-root-user", "--net"]
 LOOPBACK = """import fcntl, os, socket, struct, sys
 with socket.socket() as any:
@@ -44,6 +47,11 @@ def has_orders(base):
 def follow():
     """Starts the exchange, and trades with it."""
     commands, program = blocks()
+    base, = re.findall(r'base = "(.*)"', program)
+    is_alone = sys.argv[4:] == ["alone"]
+    if not is_alone:
+        assert commands.count("--gateway") == 1, commands
+        commands = commands.replace("--gateway", LISTEN)
     path = os.path.dirname(PROGRAM) + os.pathsep + os.environ["PATH"]
     environment = {**os.environ, "PATH": path, "TMPDIR": DIRECTORY}
     with open(DIRECTORY + "/guide.log", "w", encoding="utf-8") as log:
@@ -51,14 +59,16 @@ def follow():
                                   stdout=subprocess.PIPE, stderr=log, start_new_session=True)
     try:
         text = ""
-        while "secret" not in text:
+        while not re.search(r"(?s)secret.*secret ", text):
             line = server.stdout.readline()
             assert line, f"the server has ended: {DIRECTORY}/guide.log"
             text += line
         for filled in re.search(r"apiKey (\w+)\s+secret (\w+)", text).groups():
             program = program.replace("…", filled, 1)
+        if not is_alone:
+            listens = "http://" + re.search(r"gateway ([0-9.:]+)", text).group(1)
+            base, program = listens, program.replace(base, listens)
         # A reader takes longer.
-        base, = re.findall(r'base = "(.*)"', program)
         while not has_orders(base):
             time.sleep(0.05)
         shown = subprocess.check_output([sys.executable, "-c", program], text=True).splitlines()

@@ -77,7 +77,7 @@ def followed(program, orders):
     """Checks that the program was shown its own orders, filled and cancelled: events may come later
     than answers.
     """
-    for _ in range(100):
+    for _ in range(1_000):
         seen = [(str(order), status.lower(), float(filled))
                 for order, status, filled in program("events")]
         ends = {(status, filled) for order, status, filled in seen

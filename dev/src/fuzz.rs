@@ -36,6 +36,8 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
 const SECONDS: u32 = 2;
 /// Time for each to find its fault; it takes much less.
 const FAULT_SECONDS: u32 = 300;
+/// Time in which an input must be through, also where others have the cores; each takes some ms.
+const INPUT_SECONDS: u32 = 300;
 /// How libFuzzer ends when it has found something.
 const FOUND: i32 = 77;
 
@@ -139,7 +141,8 @@ impl<'w> Targets<'w> {
         }
         let artifacts = artifacts.display();
         let output = command
-            .args(["-verbosity=0", "-timeout=10"])
+            .arg("-verbosity=0")
+            .arg(format!("-timeout={INPUT_SECONDS}"))
             .arg(format!("-seed={seed}"))
             .arg(format!("-max_total_time={seconds}"))
             .arg(format!("-artifact_prefix={artifacts}/{target}-"))
