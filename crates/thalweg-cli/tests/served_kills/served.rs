@@ -34,6 +34,8 @@ impl Folder {
         // Another run of the test uses another directory.
         let name = format!("{name}-{}", process::id());
         let within = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // A test that failed has left its own, and its process may have had this number.
+        let _ = fs::remove_dir_all(&within);
         fs::create_dir_all(&within).expect("a directory can be made");
         Self {
             exchange: within.join("exchange"),
