@@ -3,11 +3,10 @@
 use std::hint::black_box;
 
 use thalweg_exchange::codec::{
-    self, MESSAGE_BYTES_MAX, SINGLE_COMMAND_BYTES_MAX, decode_command, encode_command,
-    encode_message, encode_outcome,
+    MESSAGE_BYTES_MAX, SINGLE_COMMAND_BYTES_MAX, decode_command, encode_command, encode_message,
 };
 use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message};
-use thalweg_exchange::{Action, Command, Event, Events, ResultCode};
+use thalweg_exchange::{Action, Command, Events, ResultCode};
 
 use super::exchange::{lap, place};
 use super::{CAPACITY, Cases, Work, rounds};
@@ -17,7 +16,6 @@ pub(super) fn add(cases: &mut Cases) {
         cases.insert(format!("exchange/{name}"), work);
     };
     add("codec-command", command);
-    add("codec-outcome", outcome);
     add("codec-message", message);
     add("market-mix-1024", market);
 }
@@ -31,26 +29,6 @@ fn command() -> Work {
         let (read, length) = decode_command(black_box(&bytes)).expect("just encoded");
         assert_eq!(length, written);
         black_box(read);
-    })
-}
-
-/// An outcome with one trade encoded.
-fn outcome() -> Work {
-    let (mut exchange, lap) = lap();
-    let trade = lap.iter().find_map(|command| {
-        exchange.apply(command);
-        let is_trade = |event: &&Event| matches!(event, Event::Trade { .. });
-        exchange.events.iter().find(is_trade).cloned()
-    });
-    let events = Events::from_iter(trade);
-    assert_eq!(events.len(), 1, "some of the lap trade");
-    let mut bytes = [0; 256];
-    rounds(move |sequence| {
-        let result = ResultCode::Success;
-        let outcome = codec::OutcomeHead { sequence, result };
-        let written = encode_outcome(outcome, black_box(&events), &mut bytes);
-        assert!(written.is_ok());
-        black_box(&bytes);
     })
 }
 

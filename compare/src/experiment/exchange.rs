@@ -93,7 +93,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         case.repeated(9).goals(goals)
     });
     let mut cases: Vec<Case> = core.into();
-    let decoded = "decode, apply, market data, encode outcomes and messages";
+    let decoded = "decode, apply, market data, encode answers and messages";
     for (what, heading) in [("engine", "commands in, results out"), ("bytes", decoded)] {
         let is_bytes = what == "bytes";
         for name in [PAIR, "trading"] {

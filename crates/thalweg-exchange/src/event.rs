@@ -306,13 +306,6 @@ impl Events {
         &self.list
     }
 
-    /// Whether there is nothing but the list: no order was moved, and no book's top_of_book is
-    /// reported.
-    #[inline]
-    pub(crate) fn is_list(&self) -> bool {
-        self.moved.is_none() && self.top_of_book.is_none() && self.tops_of_book.is_empty()
-    }
-
     /// Forgets the events, keeps the memory.
     pub fn clear(&mut self) {
         self.begin();
@@ -386,11 +379,6 @@ impl Events {
 
     pub(crate) fn add_top_of_book(&mut self, symbol: SymbolId, top_of_book: TopOfBook) {
         self.tops_of_book.push((symbol, top_of_book));
-    }
-
-    /// Makes room for exactly `tops_of_book` more tops_of_book.
-    pub(crate) fn reserve_tops_of_book(&mut self, tops_of_book: usize) {
-        self.tops_of_book.reserve_exact(tops_of_book);
     }
 
     /// Makes room for exactly `events` more events.

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use thalweg_exchange::codec::{
-    OutcomeHead, decode_command_into, decode_message, decode_outcome, encode_command,
-    encode_message, encode_outcome,
+    decode_command_into, decode_message, encode_command, encode_message,
 };
 use thalweg_exchange::durable::replication::{Batch, BatchError};
 use thalweg_exchange::market::{Builder, Epoch, MarketOptions};
@@ -223,10 +222,7 @@ fn frequent_frames_are_written_and_read_without_allocation() {
         symbols: &SYMBOLS,
     };
     let mut state = State::default();
-    let (mut events, mut back) = (
-        Events::with_capacity(64).with_levels(),
-        Events::with_capacity(64),
-    );
+    let mut events = Events::with_capacity(64).with_levels();
     let mut builder = Builder::new(Epoch(1), MarketOptions::default());
     let setup = Mix::setup();
     let begin = setup.len() as u64;
@@ -247,10 +243,6 @@ fn frequent_frames_are_written_and_read_without_allocation() {
         let length = encode_command(&command, &mut frame).expect("there is room");
         assert_eq!(decode_command_into(&frame, &mut read), Ok(length));
         assert_eq!(read, command);
-        let outcome = OutcomeHead { sequence, result };
-        let length = encode_outcome(outcome, &events, &mut frame).expect("there is room");
-        let decoded = decode_outcome(&frame, &mut back);
-        assert_eq!(decoded, Ok((outcome, length)));
         for message in messages {
             let length = encode_message(message, &mut frame).expect("there is room");
             assert_eq!(decode_message(&frame), Ok((*message, length)));

@@ -2,7 +2,7 @@
 //! for the bare engine, and from bytes in to bytes out.
 //!
 //! From bytes to bytes, the caller decodes the commands' frames and submits them; the publish stage
-//! makes market data of each outcome, and writes the outcome and the messages as frames.
+//! makes market data of each outcome, and writes the answer and the messages as frames.
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};

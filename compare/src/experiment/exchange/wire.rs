@@ -1,9 +1,11 @@
-//! Commands come in as bytes, and bytes go out: each command's outcome, and its market data.
+//! Commands come in as bytes, and bytes go out: each command's answer, and its market data.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use thalweg_exchange::codec::session::{Answer, ServerFrame, encode_server_frame};
 use thalweg_exchange::codec::{self, MESSAGE_BYTES_MAX};
 use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message};
+use thalweg_exchange::session::ClientSequence;
 use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
 use super::flow::Flow;
@@ -96,7 +98,7 @@ impl Publisher {
         result: ResultCode,
         events: &Events,
     ) {
-        self.out.outcome(sequence, result, events);
+        self.out.answer(sequence, result);
         // The commands of the rehearsal have numbers, too.
         let number = self.builder.command().map_or(0, |last| last + 1);
         let messages = self.builder.apply(number, command, result, events);
@@ -143,10 +145,15 @@ impl Outgoing {
     }
 
     #[inline]
-    fn outcome(&mut self, sequence: u64, result: ResultCode, events: &Events) {
-        let outcome = codec::OutcomeHead { sequence, result };
-        let length = codec::encode_outcome(outcome, events, &mut self.buffer[self.at..]);
-        self.wrote(length.expect("no command of the streams has events for half of a buffer"));
+    fn answer(&mut self, number: u64, result: ResultCode) {
+        let answer = ServerFrame::Answer(Answer {
+            sequence: ClientSequence(number + 1),
+            number,
+            result,
+            is_repeated: false,
+        });
+        let length = encode_server_frame(&answer, &mut self.buffer[self.at..]);
+        self.wrote(length.expect("half of the buffer is free"));
     }
 
     #[inline]

@@ -76,8 +76,8 @@ impl Protocol {
                 decode_snapshot(bytes, &mut snapshot).map_err(DisconnectReason::Frame)?;
                 self.market(Event::Snapshot(snapshot))?;
             }
-            Family::Command | Family::Outcome => {
-                let what = "a command or an outcome";
+            Family::Command | Family::Report => {
+                let what = "a command or a report alone";
                 return Err(DisconnectReason::UnexpectedFrame { what });
             }
         }

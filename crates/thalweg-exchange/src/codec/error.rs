@@ -69,14 +69,6 @@ pub enum CodecError {
         /// The greatest value.
         max: u8,
     },
-    /// An outcome goes on with a frame of another one.
-    #[error("the outcome of command {expected} goes on with another of command {found}")]
-    OtherOutcome {
-        /// The number of the command of the frames before.
-        expected: u64,
-        /// The number of the command of this frame; where it is the same, its result is another.
-        found: u64,
-    },
     /// An order with conditions has none: it is another kind, an order without.
     #[error("byte 6 of a conditional order names no condition; such an order has kind 1")]
     NoCondition,

@@ -40,12 +40,6 @@ impl<'f> Reader<'f> {
         self.at
     }
 
-    /// The next byte, without a step.
-    #[inline]
-    pub(super) fn next(&self) -> Result<u8, CodecError> {
-        Reader::new(self.frame, self.at).get().copied()
-    }
-
     /// Bytes that are left.
     const fn left(&self) -> usize {
         self.frame.len() - self.at

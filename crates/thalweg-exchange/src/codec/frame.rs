@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 
 use super::error::CodecError;
 use super::layout::{
-    FRAME_BYTES_MAX, HEAD_BYTES, MESSAGE_VERSION, OUTCOME_VERSION, OWN_AT, SESSION_VERSION, VERSION,
+    FRAME_BYTES_MAX, HEAD_BYTES, MESSAGE_VERSION, OWN_AT, REPORT_VERSION, SESSION_VERSION, VERSION,
 };
 use crate::wire::{Form, Plain};
 
@@ -14,9 +14,8 @@ use crate::wire::{Form, Plain};
 pub enum Family {
     /// A [`Command`](crate::Command): kinds 0 to 127.
     Command,
-    /// An [`OutcomeHead`](super::OutcomeHead) (kind 128, further frames of it 130) or an
-    /// [`ExecutionReport`](crate::execution::ExecutionReport) (kind 129): kinds 128 to 159.
-    Outcome,
+    /// An [`ExecutionReport`](crate::execution::ExecutionReport): kinds 128 to 159.
+    Report,
     /// A market [`Message`](crate::market::Message): kinds 160 to 191.
     Message,
     /// A [`Snapshot`](crate::market::Snapshot): kinds 192 to 207.
@@ -29,7 +28,7 @@ impl Family {
     pub(super) const fn of(kind: u8) -> Self {
         match kind {
             0..128 => Self::Command,
-            128..160 => Self::Outcome,
+            128..160 => Self::Report,
             160..192 => Self::Message,
             192..208 => Self::Snapshot,
             208.. => Self::Session,
@@ -39,7 +38,7 @@ impl Family {
     const fn version(self) -> u8 {
         match self {
             Self::Command => VERSION,
-            Self::Outcome => OUTCOME_VERSION,
+            Self::Report => REPORT_VERSION,
             Self::Message | Self::Snapshot => MESSAGE_VERSION,
             Self::Session => SESSION_VERSION,
         }

@@ -2,10 +2,8 @@
 
 /// The version of the layout of commands, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
-/// The version of the layout of outcomes and execution reports, at byte 5 of their frames. From 2
-/// on, events name their order and say how much of it is filled and left; from 3 on, outcomes say
-/// how futures books stand, and long ones go on in further frames.
-pub const OUTCOME_VERSION: u8 = 3;
+/// The version of the layout of execution reports, at byte 5 of their frames.
+pub const REPORT_VERSION: u8 = 3;
 /// The version of the layout of market messages and snapshots, at byte 5 of their frames. From 2 on
 /// they have an [`Epoch`](crate::market::Epoch), from 3 on [channels](crate::market::Channels) and
 /// no number of a command, from 4 on nothing of single orders; logs of commands stay readable.
@@ -27,9 +25,8 @@ pub(super) const OWN_AT: usize = 6;
 /// The kinds of frames that are no commands; [those](super::command::kind) have a table of their
 /// own.
 pub(crate) mod kind {
-    pub(crate) const OUTCOME: u8 = 128;
+    // 128 and 130 were outcomes.
     pub(crate) const REPORT: u8 = 129;
-    pub(crate) const OUTCOME_ON: u8 = 130;
 
     pub(crate) const TRADE: u8 = 160;
     // 161 to 165 were changes of orders.

@@ -1,4 +1,4 @@
-//! The wire format of commands, their outcomes, market messages, snapshots, and the frames of a
+//! The wire format of commands, execution reports, market messages, snapshots, and the frames of a
 //! connection.
 //!
 //! It is for gateways, journals and replicas. Each of these is a *frame*: a head of eight bytes,
@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | 0 | 4 | length of the frame in bytes, these included |
 //! | 4 | 1 | kind |
-//! | 5 | 1 | version of its [`Family`], such as [`VERSION`] or [`OUTCOME_VERSION`] |
+//! | 5 | 1 | version of its [`Family`], such as [`VERSION`] or [`REPORT_VERSION`] |
 //! | 6 | 2 | small fields that depend on the kind; 0 if it has none |
 //!
 //! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`],
@@ -18,10 +18,10 @@
 //! bit without a meaning must be 0.
 //!
 //! *Cost.* Encoding writes into the caller's bytes and allocates nothing. Decoding allocates once
-//! for [`PlaceConditional`](Command::PlaceConditional), for batches, and for the events of an
-//! outcome or the levels of a snapshot where the caller's buffer has no room for them. All that is
-//! bounded by the bytes that are there, at six bytes for one at most while they are decoded, never
-//! by a number that the bytes only claim.
+//! for [`PlaceConditional`](Command::PlaceConditional), for batches, and for the levels of a
+//! snapshot where the caller's buffer has no room for them. All that is bounded by the bytes that
+//! are there, at six bytes for one at most while they are decoded, never by a number that the bytes
+//! only claim.
 //!
 //! ```
 //! use thalweg_exchange::codec::{decode_command, encode_command};
@@ -42,7 +42,6 @@ mod fields;
 mod frame;
 mod layout;
 mod message;
-mod outcome;
 mod peek;
 mod report;
 pub mod session;
@@ -53,11 +52,9 @@ pub use self::command::{command_bytes, decode_command, decode_command_into, enco
 pub use self::error::CodecError;
 pub use self::frame::Family;
 pub use self::layout::{
-    FRAME_BYTES_MAX, MESSAGE_VERSION, OUTCOME_VERSION, SESSION_VERSION, SESSION_VERSION_MAX,
-    VERSION,
+    FRAME_BYTES_MAX, MESSAGE_VERSION, REPORT_VERSION, SESSION_VERSION, SESSION_VERSION_MAX, VERSION,
 };
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
-pub use self::outcome::{OutcomeHead, decode_outcome, encode_outcome, outcome_bytes};
 pub use self::peek::{Frame, peek};
 pub use self::report::{REPORT_BYTES, decode_report, encode_report};
 pub use self::snapshot::{decode_snapshot, encode_snapshot, snapshot_bytes};

@@ -2,8 +2,7 @@
 
 use super::error::CodecError;
 use super::frame::{Family, Head};
-use super::layout::kind;
-use super::{command, message, outcome, report, session, snapshot};
+use super::{command, message, report, session, snapshot};
 
 /// The decoded head of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +11,6 @@ pub struct Frame {
     pub family: Family,
     /// Its length in bytes: the next frame begins right after it.
     pub bytes: usize,
-    /// Whether the next frame belongs to it: an outcome goes on there. Its decoder wants them all.
-    pub is_continued: bool,
 }
 
 /// Returns the kind of the first frame of `bytes` and its length; `bytes` may hold only a part of
@@ -30,8 +27,7 @@ pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     let length = head.length()?;
     match family {
         Family::Command => command::check(bytes, head)?,
-        Family::Outcome if head.kind == kind::REPORT => report::check(head)?,
-        Family::Outcome => outcome::check(head)?,
+        Family::Report => report::check(head)?,
         Family::Message => message::check(head)?,
         Family::Snapshot => snapshot::check(bytes, head)?,
         Family::Session => session::check(bytes, head)?,
@@ -39,6 +35,5 @@ pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     Ok(Frame {
         family,
         bytes: length,
-        is_continued: family == Family::Outcome && head.own[1] != 0 && head.kind != kind::REPORT,
     })
 }

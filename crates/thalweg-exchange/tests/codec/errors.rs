@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::{
-    CodecError, FRAME_BYTES_MAX, OutcomeHead, REPORT_BYTES, command_bytes, decode_command,
-    decode_message, decode_outcome, decode_report, decode_snapshot, encode_command, encode_message,
-    encode_outcome, encode_report, encode_snapshot, message_bytes, outcome_bytes, peek,
-    snapshot_bytes,
+    CodecError, FRAME_BYTES_MAX, REPORT_BYTES, command_bytes, decode_command, decode_message,
+    decode_report, decode_snapshot, encode_command, encode_message, encode_report, encode_snapshot,
+    message_bytes, peek, snapshot_bytes,
 };
 use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::market::{
     BestPrices, Body, Channels, Epoch, FeedSequence, Message, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderId, OrderType,
-    Place, RejectReason, RemovalReason, ResultCode, SymbolId, SymbolSpec, UserId,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, OrderId, OrderType, Place,
+    RemovalReason, SymbolId, SymbolSpec, UserId,
 };
 
 use crate::codec::faults;
@@ -30,12 +29,10 @@ fn bytes_of(command: &Command) -> Vec<u8> {
 fn error_text(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     let mut frame = frame.to_vec();
     frame[at..at + bytes.len()].copy_from_slice(bytes);
-    let mut events = Events::new();
     let error = match frame[4] {
         // A kind of no command has to be reported by the decoder of commands, too.
         0..128 => decode_command(&frame).expect_err("a fault"),
-        129 => decode_report(&frame).expect_err("a fault"),
-        128..160 => decode_outcome(&frame, &mut events).expect_err("a fault"),
+        128..160 => decode_report(&frame).expect_err("a fault"),
         192.. => decode_snapshot(&frame, &mut Snapshot::default()).expect_err("a fault"),
         _ => decode_message(&frame).expect_err("a fault"),
     };
@@ -69,23 +66,6 @@ fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
         assert!(matches!(error, CodecError::Truncated { .. }), "{error:?}");
         assert_eq!(error.to_string(), text);
     }
-    // The last event does not fit.
-    let mut events = Events::new();
-    let reject = Event::Reject {
-        order: OrderId(0),
-        price: 1,
-        size: 2,
-        bidder_hold_price: 3,
-        why: RejectReason::ImmediateOrCancel,
-    };
-    events.push(reject);
-    events.push(reject);
-    let mut frame = outcome_of(&events);
-    // The second begins 34 bytes before the end; a trade has 58.
-    let at = frame.len() - 34;
-    frame[at] = 1;
-    let error = decode_outcome(&frame, &mut events).expect_err("a fault");
-    assert!(matches!(error, CodecError::Truncated { .. }), "{error:?}");
 }
 
 #[test]
@@ -133,22 +113,23 @@ fn heads_that_are_wrong() {
 #[test]
 fn kinds_of_another_family() {
     let nop = bytes_of(&Command::Nop);
-    let error = decode_outcome(&nop, &mut Events::new()).expect_err("a command");
-    assert_eq!(
-        error.to_string(),
-        "the kind at byte 4 is 120, which is no known outcome"
-    );
     let error = decode_message(&nop).expect_err("a command");
     assert_eq!(
         error.to_string(),
         "the kind at byte 4 is 120, which is no known message"
     );
-    let mut outcome = nop;
-    outcome[4..6].copy_from_slice(&[128, 3]);
-    let error = decode_command(&outcome).expect_err("an outcome");
+    let mut report = nop;
+    report[4..6].copy_from_slice(&[129, 3]);
+    let error = decode_command(&report).expect_err("a report");
     assert_eq!(
         error.to_string(),
-        "the kind at byte 4 is 128, which is no known command"
+        "the kind at byte 4 is 129, which is no known command"
+    );
+    report[4] = 128;
+    let error = decode_report(&report).expect_err("a kind that reports had once");
+    assert_eq!(
+        error.to_string(),
+        "the kind at byte 4 is 128, which is no known execution report"
     );
 }
 
@@ -282,54 +263,6 @@ fn a_cancel_has_no_reason_that_is_a_kind() {
         let text = format!("the reason of a cancel at byte 7 is {code}, which is not known");
         assert_eq!(error_text(&frame, 7, &[code]), text);
     }
-}
-
-fn outcome_of(events: &Events) -> Vec<u8> {
-    let outcome = OutcomeHead {
-        sequence: 1,
-        result: ResultCode::Success,
-    };
-    let mut frame = vec![0; outcome_bytes(events)];
-    encode_outcome(outcome, events, &mut frame).expect("there is room");
-    frame
-}
-
-#[test]
-fn outcomes_that_are_wrong() {
-    let removed = Event::Removed {
-        symbol: SymbolId(1),
-        order: OrderId(2),
-        uid: UserId(3),
-        action: Action::Ask,
-        price: 4,
-        size: 5,
-        left: 0,
-        filled: 7,
-        bidder_hold_price: 6,
-        why: RemovalReason::Cancelled,
-    };
-    let reject = Event::Reject {
-        order: OrderId(0),
-        price: 1,
-        size: 2,
-        bidder_hold_price: 3,
-        why: RejectReason::PostOnly,
-    };
-    let frame = outcome_of(&Events::from_iter([removed, reject]));
-    check_error_texts(
-        &frame,
-        "0 23 the length at byte 0 is 23, that of an outcome is 24
-         6 4 byte 6 of an outcome is 4, the greatest is 3
-         6 2 the side of an order that was not moved at byte 6 is 2, the greatest is 0
-         7 2 byte 7 of an outcome is 2, the greatest is 1
-         16 7 the result at byte 16 is 7, which is not known
-         20 6 6 events said at byte 20, the frame has room for 5
-         20 1 the frame's fields end at byte 86, and 34 bytes follow
-         86 1 the frame ends at byte 120, and 58 bytes are wanted from byte 86 on
-         24 10 the kind of an event at byte 24 is 10, which is not known
-         25 254 the reason of a removal at byte 25 is 127, which is not known
-         87 7 the reason of a reject at byte 87 is 7, which is not known",
-    );
 }
 
 #[test]

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::{
-    OutcomeHead, REPORT_BYTES, command_bytes, encode_command, encode_message, encode_outcome,
-    encode_report, encode_snapshot, message_bytes, outcome_bytes, snapshot_bytes,
+    REPORT_BYTES, command_bytes, encode_command, encode_message, encode_report, encode_snapshot,
+    message_bytes, snapshot_bytes,
 };
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, TradeId};
 use thalweg_exchange::market::{
     BestPrices, Body, Channels, Epoch, FeedSequence, Message, Quote, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
-    Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, RemovalReason,
-    ResultCode, SelfTrade, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, FeeUnit,
+    OrderFlags, OrderId, OrderType, Place, RemovalReason, SelfTrade, SymbolId, SymbolSpec,
+    SymbolType, UserId, UserLimits,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -166,66 +166,6 @@ fn batches() {
         longs(&[0]),
     );
     assert_eq!(shown(&Command::AddAccounts(accounts.into())), expected);
-}
-
-#[test]
-fn outcomes() {
-    let events = Events::from_iter([
-        Event::Trade {
-            price: 1,
-            size: 2,
-            maker_order: OrderId(3),
-            maker_uid: UserId(4),
-            maker_filled: 6,
-            maker_left: 7,
-            maker_completed: true,
-            taker_completed: false,
-            bidder_hold_price: 5,
-            taker_action: Action::Bid,
-        },
-        Event::Reduce {
-            order: OrderId(1),
-            price: 2,
-            size: 3,
-            left: 6,
-            filled: 5,
-            completed: true,
-            bidder_hold_price: 4,
-            action: Action::Ask,
-        },
-        Event::Reject {
-            order: OrderId(1),
-            price: 2,
-            size: 3,
-            bidder_hold_price: 4,
-            why: RejectReason::SelfTrade,
-        },
-        Event::Removed {
-            symbol: SymbolId(1),
-            order: OrderId(2),
-            uid: UserId(3),
-            action: Action::Bid,
-            price: 4,
-            size: 5,
-            left: 8,
-            filled: 7,
-            bidder_hold_price: 6,
-            why: RemovalReason::Expired,
-        },
-    ]);
-    let outcome = OutcomeHead {
-        sequence: 6,
-        result: ResultCode::RiskNsf,
-    };
-    let mut out = vec![0; outcome_bytes(&events)];
-    encode_outcome(outcome, &events, &mut out).expect("there is room");
-    let head = format!("e400000080030000{}2ff8ffff04000000", longs(&[6]));
-    let trade = format!("0103{}", longs(&[1, 2, 3, 4, 5, 6, 7]));
-    let reduce = format!("0302{}", longs(&[1, 2, 3, 4, 5, 6]));
-    let reject = format!("0205{}", longs(&[1, 2, 3, 4]));
-    let removed = format!("040501000000{}", longs(&[2, 3, 4, 5, 6, 7, 8]));
-    let list = format!("{trade}{reduce}{reject}{removed}");
-    assert_eq!(hex(&out), format!("{head}{list}"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thalweg_exchange::codec::session::{decode_client_frame, decode_server_frame};
 use thalweg_exchange::codec::{
-    CodecError, command_bytes, decode_command, decode_message, decode_outcome, decode_snapshot,
+    CodecError, command_bytes, decode_command, decode_message, decode_report, decode_snapshot,
     encode_command, peek,
 };
 use thalweg_exchange::digest::Digest;
@@ -112,7 +112,6 @@ fn a_number_of_items_that_does_not_fit_is_refused_at_once() {
 /// By `peek` a gateway knows how much to read: not 16 MiB of what has eight bytes, or is nothing.
 #[test]
 fn peek_knows_kinds_and_their_lengths() {
-    let mut events = Events::new();
     for kind in 0..=255 {
         let mut head = u32::to_le_bytes((1 << 24) - 1).to_vec();
         // Each family in turn.
@@ -121,7 +120,7 @@ fn peek_knows_kinds_and_their_lengths() {
             head.extend([kind, version, 0, 0]);
             let errors = [
                 decode_command(&head).err(),
-                decode_outcome(&head, &mut events).err(),
+                decode_report(&head).err(),
                 decode_message(&head).err(),
                 decode_snapshot(&head, &mut Snapshot::default()).err(),
                 decode_client_frame(&head).err(),
@@ -129,12 +128,10 @@ fn peek_knows_kinds_and_their_lengths() {
             ];
             let is_incomplete = |error: &CodecError| matches!(error, CodecError::Incomplete { .. });
             let is_awaited = errors.iter().flatten().any(is_incomplete);
-            // A frame with which an outcome goes on is nothing alone.
-            let is_peeked = peek(&head).is_ok() && kind != 130;
-            assert_eq!(is_peeked, is_awaited, "kind {kind}");
+            assert_eq!(peek(&head).is_ok(), is_awaited, "kind {kind}");
             assert!(
-                !is_awaited || matches!(kind, 128 | 210),
-                "only outcomes and commands of a session have such a length"
+                !is_awaited || kind == 210,
+                "only commands of a session have such a length"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Random commands, events and messages of every kind.
+//! Random commands, reports and messages of every kind.
 
 use std::sync::Arc;
 
@@ -11,10 +11,12 @@ use thalweg_exchange::market::{
     SymbolSequence,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
-    Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, RemovalReason,
-    ResultCode, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
+    AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, FeeUnit, OrderFlags,
+    OrderId, OrderType, Place, RejectReason, RemovalReason, ResultCode, SymbolId, SymbolSpec,
+    SymbolType, UserId, UserLimits,
 };
+
+use crate::properties::commands::balance;
 
 /// Numbers of every size, and the extreme ones often.
 fn number() -> impl Strategy<Value = i64> + Clone {
@@ -132,21 +134,11 @@ fn of_an_order() -> impl Strategy<Value = Command> {
 }
 
 fn of_a_user() -> impl Strategy<Value = Command> {
-    let kinds = vec![AdjustmentKind::Adjustment, AdjustmentKind::Suspend];
-    let numbers = (number(), number(), prop::sample::select(kinds));
     prop_oneof![
         uid().prop_map(|uid| Command::AddUser { uid }),
         uid().prop_map(|uid| Command::Suspend { uid }),
         uid().prop_map(|uid| Command::Resume { uid }),
-        (uid(), currency(), numbers).prop_map(|(uid, currency, (amount, transaction_id, kind))| {
-            Command::Balance {
-                uid,
-                currency,
-                amount,
-                transaction_id,
-                kind,
-            }
-        }),
+        balance((uid(), currency()), (number(), number())),
         (uid(), currency(), number(), number()).prop_map(
             |(uid, currency, amount, transaction_id)| Command::PayFees {
                 uid,
@@ -224,104 +216,6 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
         1 => prop::collection::vec(account(), 0..4)
             .prop_map(|accounts| Command::AddAccounts(accounts.into())),
     ]
-}
-
-fn common_event() -> impl Strategy<Value = Event> {
-    let numbers = (number(), number(), number());
-    let flags = (any::<bool>(), any::<bool>(), action());
-    let why = prop::sample::select(RejectReason::ALL.to_vec());
-    let more = (flags, why, number(), number());
-    (0..3, numbers, order_id(), uid(), more).prop_map(
-        |(kind, (price, size, bidder_hold_price), maker_order, maker_uid, more)| {
-            let ((completed, taker_completed, action), why, filled, left) = more;
-            match kind {
-                0 => Event::Trade {
-                    price,
-                    size,
-                    maker_order,
-                    maker_uid,
-                    maker_filled: filled,
-                    maker_left: left,
-                    maker_completed: completed,
-                    taker_completed,
-                    bidder_hold_price,
-                    taker_action: action,
-                },
-                1 => Event::Reject {
-                    order: maker_order,
-                    price,
-                    size,
-                    bidder_hold_price,
-                    why,
-                },
-                _ => Event::Reduce {
-                    order: maker_order,
-                    price,
-                    size,
-                    left,
-                    filled,
-                    completed,
-                    bidder_hold_price,
-                    action,
-                },
-            }
-        },
-    )
-}
-
-fn rare_event() -> impl Strategy<Value = Event> {
-    let numbers = (number(), number(), number(), number(), number());
-    let whose = (symbol(), order_id(), uid());
-    (
-        0..4,
-        numbers,
-        whose,
-        action(),
-        prop::sample::select(RemovalReason::ALL.to_vec()),
-    )
-        .prop_map(|(kind, numbers, (symbol, order, uid), action, why)| {
-            let (price, size, bidder_hold_price, left, filled) = numbers;
-            match kind {
-                0 => Event::Removed {
-                    symbol,
-                    order,
-                    uid,
-                    action,
-                    price,
-                    size,
-                    left,
-                    filled,
-                    bidder_hold_price,
-                    why,
-                },
-                1 => Event::Triggered {
-                    order,
-                    uid,
-                    action,
-                    price,
-                    size,
-                    bidder_hold_price,
-                },
-                3 => Event::Uncrossed {
-                    order,
-                    uid,
-                    action,
-                    price,
-                    size,
-                    filled,
-                    bidder_hold_price,
-                },
-                _ => Event::Refilled { order, uid, size },
-            }
-        })
-}
-
-/// Any number, any result, a few events of any kind.
-pub(crate) fn outcome() -> impl Strategy<Value = (u64, ResultCode, Events)> {
-    let event = prop_oneof![2 => common_event(), 1 => rare_event()];
-    let result = prop::sample::select(ResultCode::ALL.to_vec());
-    let events = prop::collection::vec(event, 0..8).prop_map(Events::from_iter);
-    (any::<u64>(), result, events)
 }
 
 fn body() -> impl Strategy<Value = Body> {

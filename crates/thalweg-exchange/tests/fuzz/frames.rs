@@ -1,10 +1,9 @@
 //! Any bytes: what decodes gives the same bytes again.
 
-use thalweg_exchange::Events;
 use thalweg_exchange::codec::{
     CodecError, FRAME_BYTES_MAX, REPORT_BYTES, command_bytes, decode_command, decode_message,
-    decode_outcome, decode_report, decode_snapshot, encode_command, encode_message, encode_outcome,
-    encode_report, encode_snapshot, message_bytes, outcome_bytes, peek, snapshot_bytes,
+    decode_report, decode_snapshot, encode_command, encode_message, encode_report, encode_snapshot,
+    message_bytes, peek, snapshot_bytes,
 };
 use thalweg_exchange::market::Snapshot;
 
@@ -31,11 +30,9 @@ fn one(bytes: &[u8], has_fault: bool) {
     if has_fault && bytes.len() > 8 && bytes[4] == 2 {
         read[6] = 0;
     }
-    let mut events = Events::new();
     if peek(&read).is_ok_and(|frame| frame.bytes <= read.len()) {
         let errors = [
             decode_command(&read).err(),
-            decode_outcome(&read, &mut events).err(),
             decode_report(&read).err(),
             decode_message(&read).err(),
             decode_snapshot(&read, &mut Snapshot::default()).err(),
@@ -55,11 +52,6 @@ fn one(bytes: &[u8], has_fault: bool) {
     if let Ok((command, length)) = decode_command(&read) {
         assert_eq!(command_bytes(&command), length);
         let encoded = encode_command(&command, &mut again);
-        same(length, encoded, &again);
-    }
-    if let Ok((outcome, length)) = decode_outcome(&read, &mut events) {
-        assert_eq!(outcome_bytes(&events), length);
-        let encoded = encode_outcome(outcome, &events, &mut again);
         same(length, encoded, &again);
     }
     if let Ok((message, length)) = decode_message(&read) {

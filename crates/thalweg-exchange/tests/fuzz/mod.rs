@@ -4,12 +4,12 @@
 pub(crate) use crate::book::plain;
 
 mod engine;
-mod frames;
+pub(crate) mod frames;
 mod language;
 mod packed;
 pub(crate) use crate::session::samples;
 mod seeds;
-mod session;
+pub(crate) mod session;
 mod state;
 mod streams;
 

@@ -2,11 +2,11 @@
 
 mod cancelling;
 pub(crate) use crate::properties::commands;
-mod decoded;
 mod gates;
 pub(crate) use crate::properties::open_orders;
 mod pipelines;
 mod removal;
+mod settling;
 pub(crate) mod stream;
 mod twin;
 

@@ -243,7 +243,7 @@ fn order(mix: Mix) -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
 }
 
 /// Returns changes of balances, of a user in a currency, by an amount and a transaction id.
-fn balance(
+pub(crate) fn balance(
     place: (
         impl Strategy<Value = UserId>,
         impl Strategy<Value = CurrencyId>,
