@@ -15,7 +15,6 @@ mod failure;
 mod feed;
 mod flow;
 mod hash;
-mod hdr_log;
 mod input;
 #[cfg(unix)]
 mod journal;

@@ -14,8 +14,8 @@ use crate::results::{self, Form};
 use crate::runner::journaled::{Journaled, Stream};
 use crate::runner::{Pipelined, RunOutcome, parts};
 use crate::source::{self, Intended, Source, Taken};
+use crate::stdin;
 use crate::terminal::{self, Interruption, Notes};
-use crate::{hdr_log, stdin};
 use clap::Args;
 use indicatif::ProgressBar;
 use std::ffi::OsStr;
@@ -83,11 +83,6 @@ pub(crate) struct Run {
     #[arg(long, value_name = "LIMIT")]
     fail_if: Vec<Limit>,
 
-    /// Also write all latencies as a log of HdrHistogram, in nanoseconds: end to end, the wait to
-    /// be sent, and each stage
-    #[arg(long, value_name = "FILE")]
-    pub(crate) hdr: Option<PathBuf>,
-
     /// Format of the facts on standard output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -110,7 +105,6 @@ const BOOKS: usize = 8;
 struct Outputs {
     report: Option<Output>,
     out: Option<(Output, Form)>,
-    hdr: Option<Output>,
 }
 
 impl Outputs {
@@ -129,7 +123,6 @@ impl Outputs {
         let outputs = Outputs {
             report: open(&options.html)?,
             out: open(&options.output)?.zip(form),
-            hdr: open(&options.hdr)?,
         };
         outputs.are_apart(&options.input)?;
         Ok(outputs)
@@ -137,11 +130,7 @@ impl Outputs {
 
     fn all(&self) -> impl Iterator<Item = (&'static str, &Output)> {
         let out = self.out.as_ref().map(|(out, _)| out);
-        let all = [
-            ("--html", self.report.as_ref()),
-            ("--output", out),
-            ("--hdr", self.hdr.as_ref()),
-        ];
+        let all = [("--html", self.report.as_ref()), ("--output", out)];
         all.into_iter()
             .filter_map(|(option, output)| Some((option, output?)))
     }
@@ -212,9 +201,6 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
         if !out.is_standard() {
             notes.hint(&format!("results written to {}", out.name()));
         }
-    }
-    if let Some(hdr) = &mut outputs.hdr {
-        hdr_log::write(&outcome.histograms, &outcome.latency, hdr)?;
     }
     thalweg::export::export_latencies(&outcome.histograms);
     let (mut facts, mut finding) = facts(options, source, outcome, hash);

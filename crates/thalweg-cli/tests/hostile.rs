@@ -14,22 +14,13 @@ fn outputs_are_not_written_over_the_input_or_each_other() {
     let orders = scratch.file("orders.csv", ORDERS.as_bytes());
     let (alias, other) = (scratch.path("./orders.csv"), scratch.path("other.csv"));
     let run = |options: &[&str]| thalweg(&[&["exchange", "run", &orders], options].concat());
-    for option in ["--output", "--html", "--hdr"] {
+    for option in ["--output", "--html"] {
         run(&[option, &alias]).refused(&[option, "orders.csv: this is the input"]);
     }
     run(&["--books", &other]).refused(&["--books goes with"]);
-    let pairs = [
-        ("--output", "--hdr"),
-        ("--html", "--output"),
-        ("--html", "--hdr"),
-    ];
-    for (one, two) in pairs {
-        let said = run(&[two, &other, one, &other]);
-        said.refused(
-            &["--html", " and ", " both write to ", "other.csv"][usize::from(one == "--output")..],
-        );
-        run(&[two, "-", one, "-"]).refused(&[" both write to standard output"]);
-    }
+    let said = run(&["--output", &other, "--html", &other]);
+    said.refused(&["--html", " and ", " both write to ", "other.csv"]);
+    run(&["--output", "-", "--html", "-"]).refused(&[" both write to standard output"]);
     assert_eq!(std::fs::read_to_string(&orders).unwrap(), ORDERS);
 }
 
@@ -37,11 +28,7 @@ fn outputs_are_not_written_over_the_input_or_each_other() {
 fn facts_give_way_to_any_output_on_standard_output() {
     let scratch = Scratch::new();
     let orders = scratch.file("orders.csv", ORDERS.as_bytes());
-    for (option, begin) in [
-        ("--hdr", "#[Latencies"),
-        ("--html", "<!DOCTYPE"),
-        ("--output", "{\""),
-    ] {
+    for (option, begin) in [("--html", "<!DOCTYPE"), ("--output", "{\"")] {
         let said = thalweg(&["exchange", "run", &orders, option, "-", "--format", "json"]);
         assert_eq!(said.code, Some(0), "{said:?}");
         assert!(said.stdout.starts_with(begin), "{said:?}");
@@ -91,10 +78,8 @@ fn a_full_disk_is_reported() {
     let scratch = Scratch::new();
     let orders = scratch.file("orders.csv", ORDERS.as_bytes());
     let full = "No space left on device";
-    for option in ["--html", "--hdr"] {
-        let said = thalweg(&["exchange", "run", &orders, option, "/dev/full"]);
-        said.refused(&["/dev/full: cannot be written", full]);
-    }
+    let said = thalweg(&["exchange", "run", &orders, "--html", "/dev/full"]);
+    said.refused(&["/dev/full: cannot be written", full]);
     for arguments in [
         &["help"][..],
         &["--version"],

@@ -276,35 +276,6 @@ fn a_limit_that_is_passed_is_a_negative_finding() {
 }
 
 #[test]
-fn latencies_are_written_as_a_log_of_hdr_histogram() {
-    let scratch = Scratch::new();
-    let log = scratch.path("run.hlog");
-    let line = ["exchange", "run", "--commands", "2000", "--hdr", &log];
-    thalweg(&line).fine();
-    let text = std::fs::read_to_string(&log).unwrap();
-    assert!(!text.contains("Tag=send.waited,"), "nothing is due: {text}");
-    thalweg(&[&line[..], &["--rate", "1M"]].concat()).fine();
-    let text = std::fs::read_to_string(&log).unwrap();
-    for tag in [
-        "end_to_end",
-        "send.waited",
-        "execute.waited",
-        "execute.served",
-        "risk.served",
-        "match.served",
-        "settle.served",
-        "publish.waited",
-    ] {
-        assert_eq!(
-            text.matches(&format!("Tag={tag},")).count(),
-            1,
-            "{tag} in {text}"
-        );
-    }
-    assert!(text.contains(",HISTFAAA"), "compressed, version 2: {text}");
-}
-
-#[test]
 fn a_sweep_runs_every_placement_at_every_rate() {
     let line = words("exchange sweep --commands 2000 --rate 200k,max");
     let text = thalweg(&line);
