@@ -5,7 +5,6 @@ use crate::failure::{Failure, Finding, RunError};
 use crate::input::lines::Lines;
 use crate::message::{counted, shown};
 use crate::stdin;
-use crate::terminal::Notes;
 use clap::Args;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -129,7 +128,7 @@ fn check(
     rules: RulesSetting,
     service: Option<&ServiceOptions>,
 ) -> Result<Verdict, Failure> {
-    let mut lines = Lines::open(file, Notes::new(false))?;
+    let mut lines = Lines::open(file)?;
     if lines.head().all(<[u8]>::is_empty) {
         return Err(lines.nothing().into());
     }

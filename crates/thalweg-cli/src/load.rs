@@ -123,9 +123,9 @@ pub(crate) fn load(asked: &Load) -> Result<Finding, Failure> {
         .build()
         .map_err(|error| Failure::Misuse(format!("no thread for the sessions: {error}")))?;
     if let Some(address) = &asked.setup {
-        set_up(asked, address, &runtime, notes)?;
+        set_up(asked, address, &runtime)?;
     }
-    let mut sessions = connect(asked, &runtime, notes)?;
+    let mut sessions = connect(asked, &runtime)?;
     notes.hint(&format!("{} sessions, {:?}", sessions.len(), asked.time));
     let cpu_before = cpu_time();
     let report = send(asked, &runtime, &mut sessions, &interruption);
@@ -161,11 +161,11 @@ fn holder(asked: &Load, session: u32) -> (i64, u32) {
     }
 }
 
-fn connect(asked: &Load, runtime: &Runtime, notes: Notes) -> Result<Vec<Session>, Failure> {
+fn connect(asked: &Load, runtime: &Runtime) -> Result<Vec<Session>, Failure> {
     let in_session = |number| {
         let (holder, of_holder) = holder(asked, number);
         let key_file = asked.key_file.as_deref();
-        let mut options: Options = session::options(&asked.connect, holder, key_file, notes)?;
+        let mut options: Options = session::options(&asked.connect, holder, key_file)?;
         options.number = of_holder;
         options.in_flight_max = asked.in_flight as usize;
         options.without_reports = true;
@@ -184,8 +184,8 @@ fn connect(asked: &Load, runtime: &Runtime, notes: Notes) -> Result<Vec<Session>
 }
 
 /// Creates the symbol and the users.
-fn set_up(asked: &Load, address: &str, runtime: &Runtime, notes: Notes) -> Result<(), Failure> {
-    let options = session::options(address, asked.admin, asked.admin_key_file.as_deref(), notes)?;
+fn set_up(asked: &Load, address: &str, runtime: &Runtime) -> Result<(), Failure> {
+    let options = session::options(address, asked.admin, asked.admin_key_file.as_deref())?;
     let users = (0..asked.sessions).map(|session| holder(asked, session).0);
     let commands = set_up_commands(asked, users);
     runtime.block_on(async {

@@ -3,8 +3,7 @@
 use crate::arguments::values::Format;
 use crate::failure::{Failure, Finding};
 use crate::message::{reason, shown};
-use crate::stdin::{Waiting, whole};
-use crate::terminal::Notes;
+use crate::stdin::whole;
 use clap::Args;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -93,13 +92,12 @@ pub(crate) fn machine(_: &Machine) -> Result<Finding, Failure> {
 ///
 /// # Errors
 /// Returns an error if the file cannot be read or holds no costs.
-pub(crate) fn install(file: Option<&Path>, notes: Notes) -> Result<(), Failure> {
+pub(crate) fn install(file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = file else {
         return Ok(());
     };
     let failure = |why: String| Failure::Misuse(format!("{}: {why}", shown(file.as_os_str())));
-    let waiting = Waiting::of(file, notes);
-    let text = File::open(file).and_then(|file| whole(waiting.reader(file), COSTS_BYTES_MAX));
+    let text = File::open(file).and_then(|file| whole(file, COSTS_BYTES_MAX));
     let text = text.map_err(|error| failure(format!("cannot be read: {}", reason(&error))))?;
     let wake_ns = wake_ns(&text).map_err(failure)?;
     // The first costs that a process installs remain; nothing else installs any here.

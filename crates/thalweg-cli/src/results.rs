@@ -6,7 +6,6 @@ use crate::input::each;
 use crate::input::lines::Lines;
 use crate::output::Output;
 use crate::source::Source;
-use crate::terminal::Notes;
 use std::io::{self, BufWriter, Write};
 use std::iter;
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, ExecutionReports};
@@ -106,7 +105,7 @@ fn written(
     match &source.again {
         Some((path, format)) if count > 0 && source.feed.count().is_none() => {
             let mut number = 0;
-            each(&mut Lines::open(path, Notes::new(true))?, *format, |_| {
+            each(&mut Lines::open(path)?, *format, |_| {
                 move |line, command: Command| {
                     number += 1;
                     number < source.from || take(Some(line), &command)

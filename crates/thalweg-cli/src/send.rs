@@ -104,7 +104,7 @@ pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
     };
     let address = asked.connect.as_deref().unwrap_or(address);
     let notes = Notes::new(asked.quiet);
-    let mut options = session::options(address, holder, asked.key_file.as_deref(), notes)?;
+    let mut options = session::options(address, holder, asked.key_file.as_deref())?;
     options.number = asked.session;
     options.attempts_max = asked.attempts;
     options.in_flight_max = AWAITED_MAX;
@@ -112,7 +112,7 @@ pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
         [] => Source::Standard,
         [file] if file == "-" => Source::Standard,
         // It is opened before it connects, so that a missing file is reported at once.
-        [file] => Source::Lines(Box::new(Lines::open(Path::new(file), notes)?)),
+        [file] => Source::Lines(Box::new(Lines::open(Path::new(file))?)),
         words => Source::Lines(Box::new(one_line(words))),
     };
     let is_terminal = matches!(source, Source::Standard) && !stdin::is_given();
@@ -166,10 +166,9 @@ where
         let reports = Arc::clone(&shown);
         let reports = scope.spawn(move || show_events(events, &reports, notes));
         // At a terminal the user has already read what the program waits for.
-        let own = if is_terminal { Notes::new(true) } else { notes };
         let lines = match source {
             Source::Lines(lines) => Ok(*lines),
-            Source::Standard => Lines::open(Path::new("-"), own),
+            Source::Standard => Lines::open(Path::new("-")),
         };
         let read = lines.map_err(Failure::from).and_then(|mut lines| {
             submit_all(&client, &mut lines, is_terminal, notes, |sent| {

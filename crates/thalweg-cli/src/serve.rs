@@ -4,8 +4,6 @@ use crate::arguments::values::Format;
 use crate::failure::{Failure, Finding};
 use crate::market::MarketOptions;
 use crate::output::print;
-use crate::stdin::Waiting;
-use crate::terminal::Notes;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::fs;
 use std::io::Write;
@@ -270,11 +268,7 @@ fn gateway_demo(
 }
 
 fn configuration(options: &Serve) -> Result<Config, Failure> {
-    let read = options.config.as_deref().map(|path| {
-        let _waiting = Waiting::of(path, Notes::new(false));
-        Config::read(path)
-    });
-    let read = read.transpose();
+    let read = options.config.as_deref().map(Config::read).transpose();
     let refused = |error| Failure::Serve(ServeError::Config(error));
     let mut config = read.map_err(refused)?.unwrap_or_default();
     if let Some(file) = &options.key_file {

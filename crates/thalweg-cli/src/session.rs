@@ -4,8 +4,6 @@
 use crate::failure::Failure;
 use crate::input::error::InputError;
 use crate::message::shown;
-use crate::stdin::Waiting;
-use crate::terminal::Notes;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -17,11 +15,10 @@ pub(crate) fn options(
     address: &str,
     holder: i64,
     key_file: Option<&Path>,
-    notes: Notes,
 ) -> Result<Options, Failure> {
     let mut options = Options::new(address, holder);
     if let Some(path) = key_file {
-        options.key = key(path, notes)?;
+        options.key = key(path)?;
     }
     Ok(options)
 }
@@ -44,13 +41,11 @@ pub(crate) fn failure(reason: DisconnectReason, key_file: Option<&Path>, option:
 }
 
 /// Reads the key from a file, without the end of its line.
-fn key(path: &Path, notes: Notes) -> Result<Vec<u8>, Failure> {
+fn key(path: &Path) -> Result<Vec<u8>, Failure> {
     let name = shown(path.as_os_str());
     let mut text = Vec::new();
     let limit = KEY_BYTES_MAX as u64 + 2;
-    let waiting = Waiting::of(path, notes);
-    let read =
-        File::open(path).and_then(|file| waiting.reader(file).take(limit).read_to_end(&mut text));
+    let read = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut text));
     if let Err(source) = read {
         let file = name;
         return Err(InputError::Open { file, source }.into());

@@ -170,7 +170,7 @@ pub(crate) enum Taken {
 /// # Errors
 /// Returns the errors of the input, and of options that do not fit it.
 pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<Source, Failure> {
-    crate::machine::install(options.costs.as_deref(), *notes)?;
+    crate::machine::install(options.costs.as_deref())?;
     let rules = rules(options.rules);
     let given = match options {
         _ if options.file.is_some() || options.seed.or(options.commands).is_some() => {
@@ -203,7 +203,7 @@ pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<So
         source.was_idle = given == Given::Idle;
         return Ok(source);
     };
-    let mut lines = Lines::open(path, *notes)?;
+    let mut lines = Lines::open(path)?;
     let format = match options.format_in {
         FormatIn::Auto => input::recognise(&mut lines)?,
         FormatIn::Bitstamp => InputFormat::Bitstamp,
@@ -314,7 +314,7 @@ fn read(
         source.final_book = final_book.filter(|_| is_whole);
         return Ok(source);
     }
-    let real = real_flow(lines, format, books, rules, *notes)?;
+    let real = real_flow(lines, format, books, rules)?;
     if let Some((rows, line)) = real.passed_over {
         let rows = counted(rows, "row");
         notes.hint(&format!(
@@ -334,9 +334,8 @@ fn real_flow(
     format: InputFormat,
     books: Option<&Path>,
     rules: Rules,
-    notes: Notes,
 ) -> Result<RealFlow, Failure> {
-    let books = books.map(|books| Lines::open(books, notes));
+    let books = books.map(|books| Lines::open(books));
     let mut books = books.transpose()?;
     let mut fault = None;
     let real = if format == InputFormat::Bitstamp {

@@ -1,53 +1,30 @@
-//! Reads standard input and other pipes, and prints a notice while no data arrives from them.
+//! Standard input where no file is named.
 //!
 //! A program that an IDE, `docker run -i` or a CI runner starts has a pipe as its standard input
-//! that no process writes to and no process closes. A program that waits for such a pipe must say
-//! so, or it seems to hang.
+//! that no process writes to and no process closes. It must not wait for such a pipe for ever.
 
 use crate::failure::Failure;
-use crate::message::shown;
 use crate::terminal::Notes;
-use std::fs::Metadata;
 use std::io::{self, IsTerminal, Read};
-use std::path::Path;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 /// The time without data after which the program prints what it waits for.
+#[cfg(unix)]
 const NOTICE_AFTER: Duration = Duration::from_millis(500);
 /// The total time that `exchange run` and `sweep`, without a FILE, wait for a pipe.
 #[cfg(unix)]
 const PIPE_WAIT: Duration = Duration::from_secs(5);
 
-/// The kind of standard input, or of a named file.
+/// The kind of standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A file, whose end is known, or a directory, which cannot be read.
+    /// A file, whose end is known.
     File,
     /// A device such as `/dev/null`.
     Device,
     Terminal,
     /// A pipe or a socket: data may come late, or never.
     Pipe,
-}
-
-#[cfg(unix)]
-fn kind_of(metadata: &Metadata) -> Kind {
-    use std::os::unix::fs::FileTypeExt;
-    match metadata.file_type() {
-        kind if kind.is_file() || kind.is_dir() => Kind::File,
-        kind if kind.is_fifo() || kind.is_socket() => Kind::Pipe,
-        _ => Kind::Device,
-    }
-}
-
-#[cfg(not(unix))]
-fn kind_of(metadata: &Metadata) -> Kind {
-    match metadata.is_file() || metadata.is_dir() {
-        true => Kind::File,
-        false => Kind::Device,
-    }
 }
 
 /// Returns the kind of standard input.
@@ -59,9 +36,13 @@ fn kind() -> Kind {
     #[cfg(unix)]
     {
         use std::os::fd::AsFd;
+        use std::os::unix::fs::FileTypeExt;
         let owned = input.as_fd().try_clone_to_owned().map(std::fs::File::from);
-        let metadata = owned.and_then(|file| file.metadata());
-        metadata.map_or(Kind::Device, |found| kind_of(&found))
+        match owned.and_then(|file| file.metadata()) {
+            Ok(found) if found.is_file() || found.is_dir() => Kind::File,
+            Ok(found) if found.file_type().is_fifo() || found.file_type().is_socket() => Kind::Pipe,
+            _ => Kind::Device,
+        }
     }
     #[cfg(not(unix))]
     Kind::Pipe
@@ -70,52 +51,6 @@ fn kind() -> Kind {
 /// Returns whether standard input is a file, a pipe or a socket, and not a terminal or `/dev/null`.
 pub(crate) fn is_given() -> bool {
     matches!(kind(), Kind::File | Kind::Pipe)
-}
-
-/// A guard that prints on standard error what the program waits for, unless it is dropped within
-/// half a second.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    _done: Option<Sender<()>>,
-}
-
-impl Waiting {
-    /// Begins to wait for the first data of a file, where `-` is standard input.
-    pub(crate) fn of(path: &Path, notes: Notes) -> Waiting {
-        let is_standard = path.as_os_str() == "-";
-        let kind = match is_standard {
-            true => kind(),
-            false => path.metadata().map_or(Kind::File, |found| kind_of(&found)),
-        };
-        let name = match is_standard {
-            true => "standard input".to_owned(),
-            false => shown(path.as_os_str()),
-        };
-        let text = match kind {
-            Kind::File | Kind::Device => return Waiting { _done: None },
-            Kind::Terminal => format!("waiting for {name}; Ctrl-D ends it"),
-            Kind::Pipe => {
-                format!("waiting for {name}: it is a pipe, and nothing has come from it yet")
-            }
-        };
-        let (done, is_done) = channel::<()>();
-        let say = move || {
-            if is_done.recv_timeout(NOTICE_AFTER) == Err(RecvTimeoutError::Timeout) {
-                notes.hint(&text);
-            }
-        };
-        // If the thread cannot be started, there is no notice.
-        let _ = thread::Builder::new().name("waiting".to_owned()).spawn(say);
-        Waiting { _done: Some(done) }
-    }
-
-    /// Returns a reader that ends the wait with the first read of this input.
-    pub(crate) fn reader<R: Read>(self, input: R) -> impl Read + use<R> {
-        Awaited {
-            input,
-            waiting: Some(self),
-        }
-    }
 }
 
 /// Reads all of an input that is kept in memory.
@@ -131,19 +66,6 @@ pub(crate) fn whole(input: impl Read, limit_bytes: u64) -> io::Result<Vec<u8>> {
             "larger than the limit of {limit_bytes} bytes"
         ))),
         false => Ok(bytes),
-    }
-}
-
-struct Awaited<R> {
-    input: R,
-    waiting: Option<Waiting>,
-}
-
-impl<R: Read> Read for Awaited<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(out);
-        self.waiting = None;
-        read
     }
 }
 

@@ -214,7 +214,7 @@ fn check(list: &Path, options: &Hash) -> Result<Finding, Failure> {
         list: input.shown(),
         what,
     };
-    let text = input.whole(notes, LIST_BYTES_MAX);
+    let text = input.whole(LIST_BYTES_MAX);
     let text = text.map_err(|error| failure(reason(&error)))?;
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
     let mut tally = Tally::default();

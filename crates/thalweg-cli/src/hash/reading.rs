@@ -1,7 +1,7 @@
 //! Reads a file in pieces. A large file is read ahead of the thread that consumes the pieces.
 
 use crate::message::shown;
-use crate::stdin::{self, Waiting};
+use crate::stdin;
 use crate::terminal::Notes;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -53,12 +53,10 @@ impl<'a> Input<'a> {
     ///
     /// # Errors
     /// Returns an error if the input cannot be opened or read, or is longer than the limit.
-    pub(super) fn whole(&self, notes: Notes, limit_bytes: u64) -> io::Result<Vec<u8>> {
-        let path = self.file.unwrap_or(Path::new("-"));
-        let waiting = Waiting::of(path, notes);
+    pub(super) fn whole(&self, limit_bytes: u64) -> io::Result<Vec<u8>> {
         match self.file {
-            None => stdin::whole(waiting.reader(io::stdin()), limit_bytes),
-            Some(path) => stdin::whole(waiting.reader(File::open(path)?), limit_bytes),
+            None => stdin::whole(io::stdin(), limit_bytes),
+            Some(path) => stdin::whole(File::open(path)?, limit_bytes),
         }
     }
 
@@ -67,14 +65,12 @@ impl<'a> Input<'a> {
     /// # Errors
     /// Returns an error if the input cannot be opened or read.
     pub(super) fn read(&self, notes: Notes, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
-        let waiting = Waiting::of(self.file.unwrap_or(Path::new("-")), notes);
         let Some(path) = self.file else {
             // The length is not known: the input may be a pipe that never ends.
-            return ahead(waiting.reader(io::stdin()), take);
+            return ahead(io::stdin(), take);
         };
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
-        let file = waiting.reader(file);
         if bytes < AHEAD_BYTES {
             return plainly(file, take);
         }

@@ -2,8 +2,6 @@
 
 use crate::input::error::{InputError, excerpt};
 use crate::message::shown;
-use crate::stdin::Waiting;
-use crate::terminal::Notes;
 use flate2::bufread::GzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -110,10 +108,9 @@ pub(crate) struct Lines {
 impl Lines {
     /// Opens a file, or standard input where the path is `-`, and reads up to its first line of
     /// data.
-    pub(crate) fn open(path: &Path, notes: Notes) -> Result<Lines, InputError> {
-        let waiting = Waiting::of(path, notes);
+    pub(crate) fn open(path: &Path) -> Result<Lines, InputError> {
         if path.as_os_str() == "-" {
-            return Ok(Lines::new("standard input", waiting.reader(io::stdin())));
+            return Ok(Lines::new("standard input", io::stdin()));
         }
         let name = shown(path.as_os_str());
         let file = File::open(path).and_then(|file| {
@@ -123,7 +120,7 @@ impl Lines {
             Ok(file)
         });
         match file {
-            Ok(file) => Ok(Lines::new(&name, waiting.reader(file))),
+            Ok(file) => Ok(Lines::new(&name, file)),
             Err(source) => Err(InputError::Open { file: name, source }),
         }
     }

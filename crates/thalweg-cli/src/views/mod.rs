@@ -7,7 +7,6 @@ pub(crate) mod watch;
 
 use crate::failure::Failure;
 use crate::session;
-use crate::terminal::Notes;
 use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -36,14 +35,9 @@ pub(crate) struct Access {
 
 impl Access {
     /// Returns the options of a session that reads market data only, beside others of its holder.
-    pub(crate) fn options(
-        &self,
-        address: &str,
-        holder: i64,
-        notes: Notes,
-    ) -> Result<Options, Failure> {
+    pub(crate) fn options(&self, address: &str, holder: i64) -> Result<Options, Failure> {
         let address = self.connect.as_deref().unwrap_or(address);
-        let mut options = session::options(address, holder, self.key_file.as_deref(), notes)?;
+        let mut options = session::options(address, holder, self.key_file.as_deref())?;
         options.without_reports = true;
         // Sessions of this kind may have any number; one that is used already ends the other.
         options.number = std::process::id();

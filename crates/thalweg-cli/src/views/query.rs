@@ -277,7 +277,7 @@ fn ask_as<C: SessionCommand>(
     (address, holder): (&str, i64),
     query: SessionQuery,
 ) -> Result<QueryAnswer, Failure> {
-    let mut options = access.options(address, holder, Notes::new(false))?;
+    let mut options = access.options(address, holder)?;
     options.attempts_max = Some(ATTEMPTS_MAX);
     if C::ROLE != NoCommand::ROLE {
         options.number = ADMIN_SESSION;

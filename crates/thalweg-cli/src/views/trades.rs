@@ -65,7 +65,7 @@ pub(crate) fn trades(asked: &Trades) -> Result<Finding, Failure> {
 /// Shows trades as they come.
 fn public(asked: &Trades, symbol: Option<SymbolId>, names: &Names) -> Result<Finding, Failure> {
     let notes = Notes::new(false);
-    let options = asked.access.options("127.0.0.1:7411", asked.user, notes)?;
+    let options = asked.access.options("127.0.0.1:7411", asked.user)?;
     let interruption = Interruption::new();
     let (client, mut events) = asked.access.open(options)?;
     let client: BlockingReadClient = client;
@@ -128,7 +128,7 @@ fn trade(message: &Message, names: &Names) -> Option<[Value; 4]> {
 /// Shows the trades among the reports that the exchange keeps for the user.
 fn own(asked: &Trades, symbol: Option<SymbolId>, names: &Names) -> Result<Finding, Failure> {
     let notes = Notes::new(false);
-    let mut options = asked.access.options("127.0.0.1:7411", asked.user, notes)?;
+    let mut options = asked.access.options("127.0.0.1:7411", asked.user)?;
     options.without_reports = false;
     options.number = asked.session;
     options.reports_after = Some(ReportNumber(0));

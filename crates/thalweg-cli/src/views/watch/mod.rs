@@ -76,9 +76,7 @@ pub(crate) fn watch(asked: &Watch) -> Result<Finding, Failure> {
     let names = asked.access.names()?;
     let symbol = asked.symbol.as_deref();
     let symbol = symbol.map(|text| names.symbol(text)).transpose()?;
-    let options = asked
-        .access
-        .options("127.0.0.1:7411", asked.user, Notes::new(false))?;
+    let options = asked.access.options("127.0.0.1:7411", asked.user)?;
     let ending = StopSignal::new();
     let mut watching = Watching::open(asked, options, names, symbol)?;
     if let (Some(symbol), Some(text)) = (symbol, &asked.symbol)
