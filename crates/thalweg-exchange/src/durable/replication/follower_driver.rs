@@ -570,25 +570,78 @@ pub(super) mod tests {
     ) -> Exchange<SimDisk> {
         let mut options = FollowOptions::new(name);
         (options.bootstrap, options.takeover_timeout) = (name == "first", takeover_timeout);
-        let opened = Exchange::open_in(disk.clone(), durable, |_| ());
-        let (exchange, _) = opened.expect("it opens");
-        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
-        let mut following = following.expect("there are threads");
+        let mut following = driver((disk, durable), options, log);
         while following.turn().expect("it does not halt") != FollowOutcome::Leads {
             thread::yield_now();
         }
         following.into_exchange()
     }
 
+    fn open(disk: &SimDisk, durable: Options) -> Exchange<SimDisk> {
+        let opened = Exchange::open_in(disk.clone(), durable, |_| ());
+        opened.expect("it opens").0
+    }
+
+    /// Opens a replica that follows the log when it has its turns.
+    fn driver(
+        (disk, durable): (&SimDisk, Options),
+        options: FollowOptions,
+        log: &SimLog,
+    ) -> FollowerDriver<SimDisk> {
+        let log = Box::new(log.clone());
+        let following = FollowerDriver::start(open(disk, durable), log, options);
+        following.expect("there are threads")
+    }
+
+    /// Gives turns to a replica until it halts, and returns why.
+    fn halted(following: &mut FollowerDriver<SimDisk>) -> HaltReason {
+        loop {
+            match following.turn() {
+                Ok(FollowOutcome::Leads) => panic!("it leads"),
+                Ok(_) => thread::yield_now(),
+                Err(halted) => break halted,
+            }
+        }
+    }
+
     fn user(uid: i64) -> Command {
         Command::AddUser { uid: UserId(uid) }
     }
 
-    /// Submits a user, and waits for the answer.
-    pub(in super::super) fn add(exchange: &mut Exchange<SimDisk>, uid: i64) {
+    /// Submits a user.
+    fn submit(exchange: &mut Exchange<SimDisk>, uid: i64) {
         let taken = exchange.submit(Origin::Engine, &user(uid), 0);
         taken.expect("it is taken");
+    }
+
+    /// Submits a user, and waits for the answer.
+    pub(in super::super) fn add(exchange: &mut Exchange<SimDisk>, uid: i64) {
+        submit(exchange, uid);
         exchange.drain().expect("it is acknowledged");
+    }
+
+    /// Submits until the exchange has failed, and returns why.
+    fn failed(exchange: &mut Exchange<SimDisk>, command: &Command) -> ExchangeError {
+        loop {
+            match exchange.submit(Origin::Engine, command, 0) {
+                Err(SubmitError::Failed(failed)) => break failed,
+                _ => thread::yield_now(),
+            }
+        }
+    }
+
+    /// Returns a primary with its log.
+    fn begun() -> (SimLog, Exchange<SimDisk>) {
+        let log = SimLog::well();
+        let first = follow_to_the_end("first", &log);
+        (log, first)
+    }
+
+    /// Returns a primary that has executed a command, with its log.
+    fn primary() -> (SimLog, Exchange<SimDisk>) {
+        let (log, mut first) = begun();
+        add(&mut first, 1);
+        (log, first)
     }
 
     /// Returns a primary that does not look when it is woken, with its log.
@@ -619,8 +672,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_follower_takes_over_and_the_former_primary_is_fenced() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
+        let (log, mut first) = begun();
         let (sender, published) = mpsc::channel();
         first.publish_by(move |published| {
             if let Published::Outcome(executed) = published {
@@ -637,7 +689,7 @@ pub(super) mod tests {
         // The owner of the first does nothing; its thread shows that it lives.
         let beats = log.world().revision + 8;
         while log.world().revision < beats {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         assert_eq!(log.world().claims, 1);
         // Nothing of the first reaches the log.
@@ -649,12 +701,7 @@ pub(super) mod tests {
         );
         assert_eq!(state_hash(second.state()), state_hash(first.state()));
         log.world().cut_off = None;
-        let failed = loop {
-            match first.submit(Origin::Engine, &user(99), 0) {
-                Err(SubmitError::Failed(failed)) => break failed,
-                _ => std::thread::yield_now(),
-            }
-        };
+        let failed = failed(&mut first, &user(99));
         assert!(
             matches!(failed, ExchangeError::Fenced { epoch: 1 }),
             "{failed}"
@@ -677,12 +724,7 @@ pub(super) mod tests {
         (0..10_000).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
         let account = |user| AccountSpec::new(UserId(user), Vec::new());
         let long = Command::AddAccounts((2..1_000).map(account).collect());
-        let failed = loop {
-            match first.submit(Origin::Engine, &long, 0) {
-                Err(SubmitError::Failed(failed)) => break failed,
-                _ => std::thread::yield_now(),
-            }
-        };
+        let failed = failed(&mut first, &long);
         let text = "there is no storage space for the journal of this replica (";
         assert!(failed.to_string().starts_with(text), "{failed}");
         // It has what was answered, and takes over though the first is still there.
@@ -700,12 +742,9 @@ pub(super) mod tests {
 
     #[test]
     fn a_primary_ends_where_the_log_does_not_answer() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
-        add(&mut first, 1);
+        let (log, mut first) = primary();
         log.world().cut_off = Some("first".to_owned());
-        let taken = first.submit(Origin::Engine, &user(2), 0);
-        taken.expect("it is taken");
+        submit(&mut first, 2);
         let failed = first.drain_while_room().expect_err("it gives up");
         let is_silent = |failed: &ExchangeError| {
             matches!(failed, ExchangeError::LogSilent { in_flight: 1, .. })
@@ -717,22 +756,18 @@ pub(super) mod tests {
 
     #[test]
     fn what_waits_is_written_though_the_owner_does_nothing_more() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
-        add(&mut first, 1);
+        let (log, mut first) = primary();
         log.world().cut_off = Some("first".to_owned());
-        let taken = first.submit(Origin::Engine, &user(2), 0);
-        taken.expect("it is taken");
+        submit(&mut first, 2);
         // Its batch is under way then.
         while first.log_trouble().is_none() {
-            std::thread::yield_now();
+            thread::yield_now();
         }
-        let taken = first.submit(Origin::Engine, &user(3), 0);
-        taken.expect("it is taken");
+        submit(&mut first, 3);
         log.world().cut_off = None;
         let newest = || log.clone().find(u64::MAX).expect("it answers");
         while newest().is_none_or(|batch| batch.index < 2) {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         first.drain().expect("it is acknowledged");
         first.close().expect("it ends in order");
@@ -740,8 +775,7 @@ pub(super) mod tests {
 
     #[test]
     fn an_idle_sequencer_is_woken_by_a_command() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
+        let (log, mut first) = begun();
         // One that is not woken writes its next heartbeat before.
         let is_woken = |uid: &i64| {
             let before = log.world().revision;
@@ -771,14 +805,11 @@ pub(super) mod tests {
 
     #[test]
     fn a_look_that_executes_all_that_there_is_is_at_the_end() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
+        let (log, mut first) = begun();
         (0..2).for_each(|uid| add(&mut first, uid));
-        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
-        let (exchange, mut options) = (opened.expect("it opens").0, FollowOptions::new("second"));
+        let mut options = FollowOptions::new("second");
         options.takeover_timeout = LONG;
-        let second = FollowerDriver::start(exchange, Box::new(log.clone()), options);
-        let mut second = second.expect("there are threads");
+        let mut second = driver((&SimDisk::new(), Options::default()), options, &log);
         assert!(!second.is_at_end());
         while second.exchange().number() < 2 {
             second.turn().expect("it does not halt");
@@ -793,8 +824,7 @@ pub(super) mod tests {
     fn a_claim_that_another_one_came_before_is_given_up_at_the_next_look() {
         let log = SimLog::well();
         drop(follow_to_the_end("first", &log));
-        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
-        let mut third = Follower::new(opened.expect("it opens").0, 1 << 20);
+        let mut third = Follower::new(open(&SimDisk::new(), Options::default()), 1 << 20);
         let mut reader = log.clone();
         third.poll(&mut reader).expect("it goes on");
         // Its own outcome is not known: no answer has come.
@@ -830,11 +860,7 @@ pub(super) mod tests {
         let log = SimLog::well();
         drop(follow_to_the_end("first", &log));
         log.world().is_foreign = true;
-        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
-        let options = FollowOptions::new("second");
-        let exchange = opened.expect("it opens").0;
-        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
-        let mut following = following.expect("there are threads");
+        let mut following = second_on(&SimDisk::new(), &log);
         let halted = loop {
             match following.turn() {
                 Ok(_) => {
@@ -854,20 +880,11 @@ pub(super) mod tests {
         let mut first = follow_on(&disk, ("first", true), &log);
         add(&mut first, 0);
         first.close().expect("it ends in order");
-        let opened = Exchange::open_in(disk.clone(), Options::default(), |_| ());
         let mut options = FollowOptions::new("first");
         options.bootstrap = true;
         let lost = SimLog::well();
-        let exchange = opened.expect("it opens").0;
-        let following = FollowerDriver::start(exchange, Box::new(lost.clone()), options);
-        let mut following = following.expect("there are threads");
-        let halted = loop {
-            match following.turn() {
-                Ok(FollowOutcome::Leads) => panic!("it has begun a second history"),
-                Ok(_) => thread::yield_now(),
-                Err(halted) => break halted,
-            }
-        };
+        let mut following = driver((&disk, Options::default()), options, &lost);
+        let halted = halted(&mut following);
         let number = number_of(&log);
         assert_eq!(
             halted.to_string(),
@@ -888,8 +905,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_claim_is_published_before_what_was_written_under_it() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
+        let (log, mut first) = begun();
         (0..2).for_each(|uid| add(&mut first, uid));
         drop(first);
         let mut second = follow_to_the_end("second", &log);
@@ -919,9 +935,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_refusal_is_final_only_when_all_that_it_is_due_to_is_in_the_log() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
-        add(&mut first, 1);
+        let (log, mut first) = primary();
         let key = SessionKey::new(Role::Trade, 1, 0);
         let send = |exchange: &mut Exchange<SimDisk>, sequence, uid| {
             let sequence = ClientSequence(sequence);
@@ -955,8 +969,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_full_disk_of_a_follower_is_no_silence_of_the_log() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
+        let (log, mut first) = begun();
         let account = |user| AccountSpec::new(UserId(user), Vec::new());
         let long = Command::AddAccounts((2..1_000).map(account).collect());
         for _ in 0..150 {
@@ -971,11 +984,8 @@ pub(super) mod tests {
             journal: journal.in_background(false),
             ..Options::default()
         };
-        let opened = Exchange::open_in(disk.clone(), durable, |_| ());
-        let (exchange, _) = opened.expect("it opens");
+        let mut following = driver((&disk, durable), options, &log);
         (0..10_000).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
-        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
-        let mut following = following.expect("there are threads");
         while *following.looked() != LogStatus::NoRoom {
             following.turn().expect("it may pass");
             thread::yield_now();
@@ -988,21 +998,19 @@ pub(super) mod tests {
 
     #[test]
     fn a_log_that_does_not_answer_is_seen() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
-        add(&mut first, 1);
+        let (log, first) = primary();
         assert_eq!(first.log_trouble(), None);
         log.world().cut_off = Some("first".to_owned());
         let text = loop {
             match first.log_trouble() {
                 Some((_, text)) => break text,
-                None => std::thread::yield_now(),
+                None => thread::yield_now(),
             }
         };
         assert_eq!(text, "no answer in time");
         log.world().cut_off = None;
         while first.log_trouble().is_some() {
-            std::thread::yield_now();
+            thread::yield_now();
         }
         first.close().expect("it ends in order");
     }
@@ -1016,37 +1024,21 @@ pub(super) mod tests {
             first.close().expect("it ends in order");
         }
         let [(own, disk), (other, _)] = two;
-        let number = |log: &SimLog| {
-            let claim = log.clone().read(0).expect("it answers").claim;
-            claim.expect("it was made").chain_start()
-        };
-        let (exchange, _) = Exchange::open_in(disk, Options::default(), |_| ()).expect("it opens");
-        let options = FollowOptions::new("other");
-        let following = FollowerDriver::start(exchange, Box::new(other.clone()), options);
-        let mut following = following.expect("there are threads");
-        let halted = loop {
-            match following.turn() {
-                Ok(FollowOutcome::Leads) => panic!("it leads a log that is not its own"),
-                Ok(_) => thread::yield_now(),
-                Err(halted) => break halted,
-            }
-        };
+        let halted = halted(&mut second_on(&disk, &other));
         let text = format!(
             "the directory of this replica belongs to the command log {:016x}, and this one is \
              {:016x}: that of another exchange, or one that was made anew",
-            number(&own),
-            number(&other)
+            number_of(&own),
+            number_of(&other)
         );
         assert_eq!(halted.to_string(), text);
     }
 
     /// Returns a replica on this disk that follows the log, and takes nothing over.
     fn second_on(disk: &SimDisk, log: &SimLog) -> FollowerDriver<SimDisk> {
-        let opened = Exchange::open_in(disk.clone(), Options::default(), |_| ());
-        let (exchange, mut options) = (opened.expect("it opens").0, FollowOptions::new("second"));
+        let mut options = FollowOptions::new("second");
         options.takeover_timeout = LONG;
-        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
-        following.expect("there are threads")
+        driver((disk, Options::default()), options, log)
     }
 
     fn number_of(log: &SimLog) -> u64 {
@@ -1056,12 +1048,9 @@ pub(super) mod tests {
 
     #[test]
     fn the_note_of_a_log_is_there_before_its_first_command() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
-        add(&mut first, 1);
+        let (log, first) = primary();
         let disk = SimDisk::new();
-        let (mut exchange, _) =
-            Exchange::open_in(disk.clone(), Options::default(), |_| ()).expect("it opens");
+        let mut exchange = open(&disk, Options::default());
         exchange.drain().expect("it is well");
         exchange.close().expect("it ends in order");
         note_log(&disk, 7).expect("there is room");
@@ -1147,21 +1136,13 @@ pub(super) mod tests {
 
     #[test]
     fn threads_that_panic_are_not_waited_for() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
-        add(&mut first, 1);
+        let (log, mut first) = primary();
         let mut second = second_on(&SimDisk::new(), &log);
         log.world().panics = true;
-        let halted = loop {
-            match second.turn() {
-                Ok(_) => thread::yield_now(),
-                Err(halted) => break halted,
-            }
-        };
+        let halted = halted(&mut second);
         let text = "the thread that reads the command log has ended: it has panicked";
         assert_eq!(halted.to_string(), text);
-        let taken = first.submit(Origin::Engine, &user(2), 0);
-        taken.expect("it is taken");
+        submit(&mut first, 2);
         is_fenced(|| first.idle().map(drop));
     }
 
@@ -1172,13 +1153,7 @@ pub(super) mod tests {
         // An owner that waited for the log would stay in its turn: only the test releases it.
         let mut options = FollowOptions::new("first");
         options.bootstrap = true;
-        let follow = |options: FollowOptions, durable: Options| {
-            let opened = Exchange::open_in(SimDisk::new(), durable, |_| ());
-            let (exchange, _) = opened.expect("it opens");
-            let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
-            following.expect("there are threads")
-        };
-        let mut first = follow(options, Options::default());
+        let mut first = driver((&SimDisk::new(), Options::default()), options, &log);
         while log.world().waited == 0 {
             first.turn().expect("it does not halt");
             thread::yield_now();
@@ -1191,13 +1166,9 @@ pub(super) mod tests {
         log.world().is_hung = true;
         let mut other_limits = Options::default();
         other_limits.sessions.answers_kept += 1;
-        let mut other = follow(FollowOptions::new("other"), other_limits);
-        let halted = loop {
-            match other.turn() {
-                Ok(_) => thread::yield_now(),
-                Err(halted) => break halted,
-            }
-        };
+        let options = FollowOptions::new("other");
+        let mut other = driver((&SimDisk::new(), other_limits), options, &log);
+        let halted = halted(&mut other);
         assert!(log.world().is_hung && log.world().halts.is_empty());
         log.world().is_hung = false;
         drop(other);
@@ -1207,22 +1178,11 @@ pub(super) mod tests {
 
     #[test]
     fn a_replica_with_other_limits_of_sessions_is_refused() {
-        let log = SimLog::well();
-        let mut first = follow_to_the_end("first", &log);
-        add(&mut first, 1);
+        let (log, first) = primary();
         let mut options = Options::default();
         options.sessions.answers_kept += 1;
-        let opened = Exchange::open_in(SimDisk::new(), options, |_| ());
-        let (exchange, _) = opened.expect("it opens");
         let other = FollowOptions::new("other");
-        let following = FollowerDriver::start(exchange, Box::new(log.clone()), other);
-        let mut following = following.expect("there are threads");
-        let halted = loop {
-            match following.turn() {
-                Ok(_) => thread::yield_now(),
-                Err(halted) => break halted,
-            }
-        };
+        let halted = halted(&mut driver((&SimDisk::new(), options), other, &log));
         assert!(matches!(halted, HaltReason::OtherLimits), "{halted}");
         first.close().expect("it ends in order");
     }
