@@ -509,7 +509,6 @@ mod tests {
             .filter(|record| **record == Record::Kept(Kept::End));
         assert!(whole.count() > 1, "a checkpoint comes after another");
         check_cuts(&mut fixture, &records, 1);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -548,7 +547,6 @@ mod tests {
         assert!(between.count() > 10);
         let step = records.len() / 40 + 1;
         check_cuts(&mut fixture, &records, step);
-        fixture.end();
     }
 
     fn bytes_of(directory: &Path) -> u64 {
@@ -590,6 +588,5 @@ mod tests {
         let replay = Replay::new(&state, &mut ids, &mut checkpoints);
         let error = replay.end(first).expect_err("it is missing").to_string();
         assert!(error.contains("no whole checkpoint follows"), "{error}");
-        fixture.end();
     }
 }

@@ -498,6 +498,8 @@ pub(crate) mod tests {
 
     pub(crate) const SYMBOL: SymbolId = SymbolId(1);
     const SYMBOLS: &str = include_str!("../tests/symbols.toml");
+    /// An order that rests.
+    const BUY: &str = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
 
     /// A server whose drop copy the test follows itself.
     pub(crate) struct Fixture {
@@ -558,8 +560,7 @@ pub(crate) mod tests {
             let money = vec![(CurrencyId(11), 1 << 40), (CurrencyId(20), 1 << 50)];
             let account = AccountSpec::new(UserId(1), money);
             let number = fixture.run(Command::AddAccounts([account].into())).await;
-            fixture.until(number).await;
-            fixture.take(false);
+            fixture.reach(number).await;
             fixture
         }
 
@@ -628,10 +629,6 @@ pub(crate) mod tests {
                 state.symbols.add(symbol.spec, symbol.limits);
             }
             state
-        }
-
-        pub(crate) fn end(self) {
-            drop(self.server);
         }
 
         pub(crate) async fn run(&self, command: Command) -> u64 {
@@ -715,11 +712,25 @@ pub(crate) mod tests {
             }
         }
 
+        /// Waits for the end of a command, and follows so far.
+        pub(crate) async fn reach(&mut self, number: u64) {
+            self.until(number).await;
+            self.take(false);
+        }
+
         pub(crate) fn take(&mut self, is_first: bool) {
             let mut entries = std::mem::take(&mut self.entries);
             let followed = self.follower.follow(&mut entries, is_first, 1);
             followed.expect("there is room");
         }
+    }
+
+    /// Returns a fixture with its state and its user.
+    async fn begun(name: &str) -> (Fixture, Arc<State>, Arc<crate::orders::User>) {
+        let fixture = Fixture::new(name).await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        (fixture, state, user)
     }
 
     /// Begins to place an order that rests.
@@ -728,12 +739,7 @@ pub(crate) mod tests {
         user: &Arc<crate::orders::User>,
         client_id: &str,
     ) -> tokio::task::JoinHandle<()> {
-        let order = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
-        let placing = place(
-            state,
-            user,
-            &format!("{order}&newClientOrderId={client_id}"),
-        );
+        let placing = place(state, user, &format!("{BUY}&newClientOrderId={client_id}"));
         tokio::spawn(async move { drop(placing.await) })
     }
 
@@ -839,9 +845,7 @@ pub(crate) mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn reports_that_the_drop_copy_dropped_are_fetched_before_their_commands_are_passed() {
-        let mut fixture = Fixture::new("fetched").await;
-        let state = Arc::clone(&fixture.follower.state);
-        let user = state.orders.user(UserId(1));
+        let (mut fixture, state, user) = begun("fetched").await;
         fixture.place(7, Action::Bid).await;
         let number = fixture.place(8, Action::Bid).await;
         fixture.until(number).await;
@@ -855,35 +859,24 @@ pub(crate) mod tests {
         assert_eq!(ids(&user), [7, 8]);
         // Those after that come once.
         let number = fixture.place(9, Action::Bid).await;
-        fixture.until(number).await;
-        fixture.take(false);
+        fixture.reach(number).await;
         assert_eq!(ids(&user), [7, 8, 9]);
         let last = user.memory().last_report.expect("reports came");
         assert_eq!(last.0, 3);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_gateway_that_was_behind_leads_when_the_dropped_reports_are_applied() {
-        let mut fixture = Fixture::new("behind-leads").await;
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
+        let (mut fixture, state, user) = begun("behind-leads").await;
         let number = fixture.place(7, Action::Bid).await;
-        fixture.until(number).await;
-        fixture.take(false);
+        fixture.reach(number).await;
         let claim = |epoch, leads| DropCopyEvent::Claimed { epoch, leads };
         fixture.entries = vec![claim(2, false)];
         fixture.take(false);
         let number = fixture.place(8, Action::Bid).await;
         fixture.until(number).await;
         // The drop copy is read in two parts.
-        let order = || {
-            place(
-                &state,
-                &user,
-                "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1",
-            )
-        };
+        let order = || place(&state, &user, BUY);
         fixture.entries = vec![DropCopyEvent::Restart, claim(3, true)];
         fixture.take(false);
         let early = order().await.expect("the task ends");
@@ -902,7 +895,6 @@ pub(crate) mod tests {
         ];
         fixture.take(false);
         assert!(state.orders.check_primary().is_err());
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -920,14 +912,11 @@ pub(crate) mod tests {
         assert!(fixture.entries.iter().any(is_level));
         fixture.take(false);
         assert_eq!(user.memory().open(None).count(), 1);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_stop_order_that_waits_is_amended_from_the_size_that_was_seen() {
-        let mut fixture = Fixture::new("amended-stop").await;
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
+        let (mut fixture, state, user) = begun("amended-stop").await;
         let stop = "side=SELL&type=STOP_LOSS_LIMIT&timeInForce=GTC&quantity=0.001";
         let placing = place(&state, &user, &format!("{stop}&price=1&stopPrice=1"));
         let order = fixture.follow_until(placing).await.expect("it waits");
@@ -961,14 +950,11 @@ pub(crate) mod tests {
         let unseen = fixture.follow_until(unseen).await;
         assert_eq!(unseen.map_err(|error| error.code).err(), Some(-2038));
         lots_of(order.lots - 4);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_mass_cancel_that_a_later_command_carries_out_has_no_outcome_yet() {
-        let mut fixture = Fixture::new("delayed-cancel").await;
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
+        let (mut fixture, state, user) = begun("delayed-cancel").await;
         let cancel_all = || {
             let (state, user) = (Arc::clone(&state), Arc::clone(&user));
             tokio::spawn(async move { state.orders.cancel_all(&user, SYMBOL, i64::MAX).await })
@@ -978,8 +964,7 @@ pub(crate) mod tests {
         // An auction ends the order by its next step: after the request has looked, or before.
         for (id, is_before) in [(7, false), (8, true)] {
             let number = fixture.place(id, Action::Bid).await;
-            fixture.until(number).await;
-            fixture.take(false);
+            fixture.reach(number).await;
             while !state.orders.is_compared() {
                 fixture.next().await;
                 fixture.take(false);
@@ -1003,16 +988,13 @@ pub(crate) mod tests {
             let cancelled = fixture.follow_until(cancelling).await;
             assert_eq!(cancelled.err(), Some(ApiError::TIMEOUT));
         }
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn an_order_that_was_not_sent_in_time_is_forgotten_for_good() {
-        let mut fixture = Fixture::new("late").await;
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
-        let order = "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
-        let order = format!("{order}&timestamp=1&recvWindow=100&newClientOrderId=late");
+        let (mut fixture, state, user) = begun("late").await;
+        let order =
+            format!("symbol=BTCUSDT&{BUY}&timestamp=1&recvWindow=100&newClientOrderId=late");
         let row = rest::find(&Method::POST, "/api/v3/order").expect("a row");
         let own = Arc::clone(&state);
         // As it was admitted, and waited since.
@@ -1028,8 +1010,7 @@ pub(crate) mod tests {
         });
         let refused = fixture.follow_until(placing).await;
         assert_eq!(refused.err(), Some(ApiError::TIMESTAMP));
-        let next = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
-        let next = fixture.follow_until(place(&state, &user, next)).await;
+        let next = fixture.follow_until(place(&state, &user, BUY)).await;
         let next = next.expect("it rests");
         let follower = fixture.restart(next.command).await;
         let user = follower.state.orders.user(UserId(1));
@@ -1037,37 +1018,27 @@ pub(crate) mod tests {
         assert!(memory.order(SYMBOL, next.id).is_some());
         let late = memory.sent_by_client(SYMBOL, "late");
         assert!(late.is_none(), "{late:?}");
-        drop(memory);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn an_amend_in_a_halt_is_refused_as_an_order_is() {
-        let mut fixture = Fixture::new("amended-halt").await;
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
-        let order = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
-        let order = fixture.follow_until(place(&state, &user, order)).await;
+        let (mut fixture, state, user) = begun("amended-halt").await;
+        let order = fixture.follow_until(place(&state, &user, BUY)).await;
         let order = order.expect("it rests");
         fixture.run(Command::Halt { symbol: SYMBOL }).await;
         let amended = fixture.follow_until(amend(&state, &order, 3)).await;
         assert_eq!(amended.err(), Some(ApiError::MARKET_CLOSED));
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn an_order_that_another_session_has_moved_down_can_be_amended() {
-        let mut fixture = Fixture::new("amended-moved").await;
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
-        let order = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
-        let order = fixture.follow_until(place(&state, &user, order)).await;
+        let (mut fixture, state, user) = begun("amended-moved").await;
+        let order = fixture.follow_until(place(&state, &user, BUY)).await;
         let order = order.expect("it rests");
         let id = OrderId(order.id);
         let lower = TradeCommand::move_to(UserId(1), SYMBOL, id, order.price - 10);
         let number = executed(fixture.submit(lower).await);
-        fixture.until(number).await;
-        fixture.take(false);
+        fixture.reach(number).await;
         let moved = user.memory().order(SYMBOL, order.id).cloned();
         let moved = moved.expect("it is known");
         assert_eq!(moved.price, order.price - 10);
@@ -1082,24 +1053,19 @@ pub(crate) mod tests {
         let expected = 3 * symbol.held_per_lot(order.price);
         assert_eq!(i128::from(free) + expected, 1 << 50);
         assert_eq!(held, symbol.quote_text(expected));
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_market_order_in_a_band_below_zero_is_refused() {
-        let mut fixture = Fixture::new("negative-band").await;
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
+        let (mut fixture, state, user) = begun("negative-band").await;
         let (symbol, low, high) = (SYMBOL, -10, -1);
         let number = fixture
             .run(Command::SetPriceBand { symbol, low, high })
             .await;
-        fixture.until(number).await;
-        fixture.take(false);
+        fixture.reach(number).await;
         let order = place(&state, &user, "side=BUY&type=MARKET&quantity=0.0005");
         let refused = fixture.follow_until(order).await;
         assert_eq!(refused.err(), Some(ApiError::NO_BALANCE));
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -1121,8 +1087,7 @@ pub(crate) mod tests {
         let seller = (UserId(1), OrderId(buyers + 1));
         let ask = Place::limit(seller, symbol, Action::Ask, (100, buyers));
         let number = executed(fixture.submit(ask).await);
-        fixture.until(number).await;
-        fixture.take(false);
+        fixture.reach(number).await;
         let reference = None;
         let first = fixture.run(Command::Uncross { symbol, reference }).await;
         fixture.until(first + 1).await;
@@ -1150,7 +1115,6 @@ pub(crate) mod tests {
         fixture.entries = rest;
         fixture.take(false);
         assert_eq!(status(), Some("TRADING"));
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -1169,7 +1133,6 @@ pub(crate) mod tests {
         let text = event.text(crate::time_unit::TimeUnit::default());
         let has = |part: &str| text.contains(part);
         assert!(has("balanceUpdate") && has("1.500000"), "{text}");
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -1195,7 +1158,6 @@ pub(crate) mod tests {
         assert_eq!(memory.open(None).count(), 1);
         drop(memory);
         placing.abort();
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -1214,14 +1176,11 @@ pub(crate) mod tests {
         let next = fixture.read_again(&follower.state);
         let user = next.orders.tracked(UserId(1)).expect("the log has it");
         assert_eq!(user.memory().forget_unsent(), 0);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn both_sides_of_a_trade_in_an_auction_have_the_takers_fee() {
-        let mut fixture = Fixture::new("auction").await;
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
+        let (mut fixture, state, user) = begun("auction").await;
         let symbol = SYMBOL;
         fixture.run(Command::StartAuction { symbol }).await;
         fixture.place(1, Action::Bid).await;
@@ -1231,8 +1190,7 @@ pub(crate) mod tests {
         // Continuous trading has both rates.
         fixture.place(3, Action::Bid).await;
         let number = fixture.place(4, Action::Ask).await;
-        fixture.until(number).await;
-        fixture.take(false);
+        fixture.reach(number).await;
         let fees = |user: &crate::orders::User| {
             let memory = user.memory();
             let fees = memory.fills(SYMBOL).map(|fill| (fill.order, fill.fee));
@@ -1244,14 +1202,11 @@ pub(crate) mod tests {
         assert_eq!(fees(&user), expected);
         // They are what the exchange took.
         assert_eq!(fixture.quote(&user).await.0, (1 << 50) - 350);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn balances_are_of_one_command_though_later_ones_are_applied() {
-        let mut fixture = Fixture::new("balances").await;
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
+        let (mut fixture, state, user) = begun("balances").await;
         let held = |number| {
             let held = user.memory().held(number, |id| state.symbols.by_id(id));
             held.map(|held| held.get(&20).copied().unwrap_or(0))
@@ -1259,14 +1214,12 @@ pub(crate) mod tests {
         let first = fixture.place(1, Action::Bid).await;
         let second = fixture.place(2, Action::Bid).await;
         let traded = fixture.place(3, Action::Ask).await;
-        fixture.until(traded).await;
-        fixture.take(false);
+        fixture.reach(traded).await;
         let at = [first, second, traded, traded + 1].map(held);
         assert_eq!(at, [Some(0), Some(600), Some(1_200), Some(600)]);
         // The exchange has the same at each: what is free and what is held are all there is.
         let (free, locked) = fixture.quote(&user).await;
         assert_eq!(i128::from(free) + 600, (1 << 50) - 150);
         assert_eq!(locked, "0.000600");
-        fixture.end();
     }
 }

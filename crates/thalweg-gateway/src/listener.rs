@@ -390,7 +390,6 @@ mod tests {
         drop(client);
         served.await.expect("no panic");
         assert_eq!(bytes(), 0);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -430,7 +429,6 @@ mod tests {
         };
         tokio::join!(read, waits);
         served.await.expect("no panic");
-        fixture.end();
     }
 
     /// The system would take megabytes for each of many connections.
@@ -466,6 +464,5 @@ mod tests {
         // Half of the connections at once, and one a second.
         assert!((4..500).contains(&taken), "{taken}");
         assert!(is_taken(2));
-        fixture.end();
     }
 }

@@ -171,8 +171,7 @@ mod tests {
                 fixture.submit(limit(id, Action::Bid, 100 - id, 5)).await;
             }
             let number = fixture.place(9, Action::Bid).await;
-            fixture.until(number).await;
-            fixture.take(false);
+            fixture.reach(number).await;
             compare(&mut fixture).await;
             // Without the gateway: one is cancelled, one partly filled, one moved and reduced, one
             // filled, and there are new ones.
@@ -221,7 +220,6 @@ mod tests {
             // The log says the same.
             let again = fixture.read_again(&state);
             assert_eq!(open(&again), expected);
-            fixture.end();
         }
     }
 
@@ -232,8 +230,7 @@ mod tests {
         let followed = state.orders.user(USER);
         compare(&mut fixture).await;
         let number = fixture.place(7, Action::Bid).await;
-        fixture.until(number).await;
-        fixture.take(false);
+        fixture.reach(number).await;
         let rests = place_buy(&state, &followed, "rests");
         fixture.until(number + 1).await;
         let gone = place_buy(&state, &followed, "gone");
@@ -276,7 +273,6 @@ mod tests {
             assert!(!memory.is_open_client(SYMBOL, "gone"));
             assert_eq!(sent("unsent"), None);
         }
-        fixture.end();
     }
 
     /// Places an order while its reports are lost, and then has it compared.
@@ -329,7 +325,6 @@ mod tests {
         assert!(!followed.memory().is_open_client(SYMBOL, "two"));
         let sent = followed.memory().sent_by_client(SYMBOL, "two").cloned();
         assert_eq!(sent.map(|order| order.status), Some(Status::Unknown));
-        fixture.end();
     }
 
     /// Puts an order on its way that no session sends.
@@ -383,7 +378,6 @@ mod tests {
         }
         assert!(followed.memory().is_open_client(SYMBOL, "waits"));
         assert!(begin());
-        fixture.end();
     }
 
     /// Waits for some lists, and returns them. Other entries are dropped.
@@ -421,7 +415,6 @@ mod tests {
         let state = Arc::clone(fixture.state());
         let again = fixture.read_again(&state);
         assert_eq!(user(&again).memory().forget_unsent(), 0);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -461,8 +454,6 @@ mod tests {
         assert_eq!(rests.status, Status::New);
         assert_eq!(memory.sent_by_client(SYMBOL, "lost"), None);
         assert_eq!(memory.open(None).count(), 1);
-        drop(memory);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -509,8 +500,6 @@ mod tests {
         let found = (order.status, order.filled, order.client_id.as_str());
         assert_eq!(found, (Status::PartiallyFilled, 2, "one"));
         assert_eq!(memory.all(SYMBOL, 0, false).count(), 1);
-        drop(memory);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -535,7 +524,6 @@ mod tests {
         state.orders.lists.want(USER);
         compare(&mut fixture).await;
         assert_eq!(followed.memory().sent_by_client(SYMBOL, "lost"), None);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -556,11 +544,9 @@ mod tests {
                 }
                 placing.abort();
             }
-            fixture.until(number).await;
-            fixture.take(false);
+            fixture.reach(number).await;
             compare(&mut fixture).await;
             assert!(followed.memory().order(SYMBOL, 7).is_some(), "{is_start}");
-            fixture.end();
         }
     }
 
@@ -584,7 +570,6 @@ mod tests {
             lists.answered(&answer).is_some()
         });
         assert_eq!(is_asked, [true, false, false]);
-        fixture.end();
     }
 
     #[tokio::test]
@@ -605,7 +590,6 @@ mod tests {
         let row = crate::rest::find(&hyper::Method::GET, "/api/v3/openOrders").expect("a row");
         let answer = crate::rest::run(row, &call).await;
         assert_eq!(answer.err(), Some(ApiError::TIMEOUT));
-        fixture.end();
     }
 
     /// Returns a command as trading programs send them.
@@ -691,7 +675,6 @@ mod tests {
             fixture.state().orders.compared(&list);
         }
         assert!(opened > 1_000, "{opened}");
-        fixture.end();
     }
 
     #[test]

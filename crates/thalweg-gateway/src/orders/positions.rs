@@ -189,6 +189,5 @@ mod tests {
         task.await.expect("it does not panic");
         assert!(user.position.take().is_none());
         assert!(moved(&fixture, BTC).is_some());
-        fixture.end();
     }
 }

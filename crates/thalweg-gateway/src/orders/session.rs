@@ -348,6 +348,5 @@ mod tests {
             panic!("it is executed");
         };
         assert_eq!(result, ResultCode::Success, "it is open");
-        fixture.end();
     }
 }

@@ -359,7 +359,6 @@ mod tests {
         let rows = rows.as_array().expect("an array");
         assert_eq!(rows.len(), 5_000);
         assert_eq!(rows[4_999]["orderId"], 5_000);
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -395,7 +394,6 @@ mod tests {
             assert_eq!(ask(&format!("&startTime={since}")).await, [Some(-7)]);
             assert_eq!(ask(&format!("&endTime={since}")).await, [Some(8)]);
         }
-        fixture.end();
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -414,6 +412,5 @@ mod tests {
         let rates = &shown["commissionRates"];
         let rates = [&rates["maker"], &rates["taker"]];
         assert_eq!(rates, ["0.10000000", "0.20000000"]);
-        fixture.end();
     }
 }
