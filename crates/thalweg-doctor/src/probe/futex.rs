@@ -663,6 +663,16 @@ mod tests {
         words.wait(pairs[0].1, spot, since(u64::MAX), 1.0);
     }
 
+    fn judged(words: &FutexWords, wakes: &Wakes, totals: &HashMap<i32, ThreadTotals>) -> LockQueue {
+        let line = words.queue(wakes, totals, SECONDS);
+        line.expect("seen at a futex, a lock or a monitor")
+    }
+
+    /// Returns the queue of threads that ran equally, by unknown wakers.
+    fn line_of(words: &FutexWords) -> LockQueue {
+        judged(words, &Wakes::default(), &equally())
+    }
+
     fn since(ns: u64) -> Turn {
         Turn {
             runs: None,
@@ -684,9 +694,7 @@ mod tests {
             (3, mutex),
             (4, [0x7f0010, 265, 4, 0, 0, 0]),
         ];
-        let line = seen(&waiting, 10)
-            .queue(&Wakes::default(), &equally(), SECONDS)
-            .expect("seen at a futex");
+        let line = line_of(&seen(&waiting, 10));
         assert_eq!((line.waiters, line.locked), (3.0, Some(1.0)));
     }
 
@@ -705,8 +713,7 @@ mod tests {
                 }
                 words.end_round(true);
             }
-            let line = words.queue(&Wakes::default(), &equally(), SECONDS);
-            line.expect("seen at a futex").locked
+            line_of(&words).locked
         };
         let with = |runs, since_ns| Turn { runs, since_ns };
         assert_eq!(locked(1, &|_, round| since(round)), Some(0.0), "alone");
@@ -728,17 +735,13 @@ mod tests {
             words.add(1, 2, &[0x1000, WAIT, value, 0, 0, 0], 1.0);
             words.end_round(true);
         }
-        let line = words
-            .queue(&Wakes::default(), &equally(), SECONDS)
-            .expect("seen at a futex");
+        let line = line_of(&words);
         assert_eq!((line.waiters, line.locked), (2.0, Some(0.0)));
         // The receiver's word is next to that of the senders.
         let (zero, next) = ([0x1000, WAIT, 0, 0, 0, 0], [0x1004, WAIT, 0, 0, 0, 0]);
         let mut words = seen(&[(1, zero), (2, zero), (9, next)], 10);
         woken(&mut words, 0x1000, &pairs(50, |turn| (9, 1 + turn % 2)));
-        let line = words
-            .queue(&Wakes::default(), &equally(), SECONDS)
-            .expect("seen at a futex");
+        let line = line_of(&words);
         assert_eq!((line.waiters, line.locked), (2.0, Some(0.0)));
     }
 
@@ -750,13 +753,7 @@ mod tests {
             (1..4).for_each(|tid| _ = words.add(1, tid, &word, 1.0));
             words.end_round(true);
         }
-        assert_eq!(
-            words
-                .queue(&Wakes::default(), &equally(), SECONDS)
-                .expect("seen at a futex")
-                .waiters,
-            3.0
-        );
+        assert_eq!(line_of(&words).waiters, 3.0);
     }
 
     /// Java parks each thread at a word of its own.
@@ -774,30 +771,18 @@ mod tests {
         };
         let mut words = seen(&[own(1), own(2), own(3), own(4), own(77)], 10);
         let turns = ran([(1, 400), (2, 400), (3, 400), (4, 400)]);
-        let line = words
-            .queue(&wakes, &turns, SECONDS)
-            .expect("seen at a futex");
+        let line = judged(&words, &wakes, &turns);
         assert_eq!(line.waiters, 3.0);
         assert!(line.locked > Some(0.5), "{line:?}");
         // A Go runtime wakes threads that find nothing to do.
         let one = ran([(1, 1_000), (2, 1), (3, 1), (4, 1)]);
-        assert!(
-            words
-                .queue(&wakes, &one, SECONDS)
-                .expect("seen at a futex")
-                .waiters
-                <= 1.0
-        );
+        assert!(judged(&words, &wakes, &one).waiters <= 1.0);
         // Without known wakers, this is only weak evidence.
-        let line = words
-            .queue(&Wakes::default(), &turns, SECONDS)
-            .expect("seen at a futex");
+        let line = judged(&words, &Wakes::default(), &turns);
         assert_eq!((line.waiters, line.locked), (3.0, Some(RAN_APART)));
         // A channel between two goroutines with threads of their own was LOCK-CONVOY at 0.56.
         words.has_goroutines = true;
-        let line = words
-            .queue(&wakes, &turns, SECONDS)
-            .expect("seen at a futex");
+        let line = judged(&words, &wakes, &turns);
         assert_eq!((line.waiters, line.locked), (1.0, Some(0.0)));
     }
 
@@ -807,11 +792,7 @@ mod tests {
     fn those_who_wake_must_have_run() {
         let zero = [0x1000, WAIT, 0, 0, 0, 0];
         let words = seen(&[(1, zero), (2, zero), (3, zero)], 10);
-        let line = |ran| {
-            words
-                .queue(&Wakes::default(), &ran, SECONDS)
-                .expect("seen at a futex")
-        };
+        let line = |ran| judged(&words, &Wakes::default(), &ran);
         let turns = line(ran([(1, 400), (2, 390), (3, 410), (8, 2)]));
         assert_eq!((turns.waiters, turns.locked), (3.0, Some(RAN_AT_WORD)));
         assert_eq!(line(ran([(1, 1), (2, 1), (8, 1_200)])).locked, Some(0.0));
@@ -842,8 +823,7 @@ mod tests {
             // Wake-ups elsewhere, as at the program's start, show nothing about this word.
             let mut elsewhere = Wakes::default();
             (0..100).for_each(|turn| elsewhere.add(1 + turn % 3, 1 + (turn + 1) % 3));
-            let line = words.queue(&elsewhere, &ran([(9, 1_000)]), SECONDS);
-            line.expect("seen at a futex").locked
+            judged(&words, &elsewhere, &ran([(9, 1_000)])).locked
         };
         assert_eq!(
             locked(&pairs(50, |turn| (1 + turn % 3, 1 + (turn + 1) % 3))),
@@ -898,8 +878,7 @@ mod tests {
             if !wakes.is_empty() {
                 woken(&mut words, 0x1000, wakes);
             }
-            let line = words.queue(&Wakes::default(), &equally(), SECONDS);
-            let line = line.expect("seen at a futex");
+            let line = line_of(&words);
             assert_eq!(line.waiters, 5.0);
             assert!(line.locked > Some(0.8), "{line:?}");
         }
@@ -917,8 +896,7 @@ mod tests {
         words.add(1, 9, &[0x1000, WAIT, 2, 0, 0, 0], 1.0);
         words.end_round(true);
         woken(&mut words, 0x1004, &pairs(50, |turn| (9, 1 + turn % 3)));
-        let line = words.queue(&Wakes::default(), &equally(), SECONDS);
-        let line = line.expect("seen at a futex");
+        let line = line_of(&words);
         assert!(line.waiters * line.locked.unwrap_or(1.0) < 0.5, "{line:?}");
     }
 
@@ -932,10 +910,7 @@ mod tests {
             let mut words = seen(&[(1, word), (2, word)], 100);
             words.add(1, 3, &word, 1.0);
             woken(&mut words, 0x1000, &wakes);
-            words
-                .queue(&Wakes::default(), &equally(), SECONDS)
-                .expect("seen at a futex")
-                .locked
+            line_of(&words).locked
         };
         assert_eq!((line(0), line(2)), (Some(0.0), Some(1.0)));
     }
@@ -945,8 +920,7 @@ mod tests {
     fn a_parked_thread_waits_for_no_lock() {
         let at = |address| [address, WAIT, u64::from(u32::MAX), 0, 0, 0];
         let locked = |words: &[(i32, [u64; 6])]| {
-            let line = seen(words, 10).queue(&Wakes::default(), &HashMap::new(), SECONDS);
-            line.expect("seen at a futex").locked
+            judged(&seen(words, 10), &Wakes::default(), &HashMap::new()).locked
         };
         assert_eq!(locked(&[(1, at(0x1000))]), Some(0.0));
         let both = [(1, at(0x1000)), (2, at(0x1000)), (3, at(0x1000))];
@@ -977,9 +951,7 @@ mod tests {
             [0, 200].map(|start_ms| {
                 let mut deeds = ran([(1, 40), (2, 40), (3, 40), (4, 40), (9, start_ms)]);
                 (deeds.values_mut()).for_each(|it| it.blocks = 100);
-                let line = words
-                    .queue(&wakes, &deeds, SECONDS)
-                    .expect("seen at a futex");
+                let line = judged(&words, &wakes, &deeds);
                 line.waiters * line.locked.unwrap_or(1.0)
             })
         };
@@ -998,8 +970,7 @@ mod tests {
             seen.add_file((1, 8), 1.0);
             seen.end_round(true);
         }
-        let line = seen.queue(&Wakes::default(), &HashMap::new(), SECONDS);
-        let line = line.expect("seen at a lock");
+        let line = judged(&seen, &Wakes::default(), &HashMap::new());
         assert_eq!((line.waiters, line.locked), (4.0, Some(1.0)));
         assert!(line.place.contains("inode 7"), "{line:?}");
     }
@@ -1016,8 +987,7 @@ mod tests {
                 }
                 seen.end_round(true);
             }
-            let line = seen.queue(&Wakes::default(), &equally(), SECONDS);
-            line.expect("seen at a lock").locked
+            line_of(&seen).locked
         };
         assert_eq!([locked(1), locked(20)], [Some(0.0), Some(1.0)]);
     }
@@ -1038,8 +1008,7 @@ mod tests {
                 words.add_other(9, false);
                 words.end_round(true);
             }
-            let line = words.queue(&Wakes::default(), &equally(), SECONDS);
-            let line = line.expect("seen at a futex");
+            let line = line_of(&words);
             (
                 line.waiters,
                 line.locked.expect("the word's value tells it"),
@@ -1064,8 +1033,7 @@ mod tests {
                 words.end_round(true);
             }
             woken(&mut words, 0x1000, &pairs(60, |turn| (6, 1 + turn % 5)));
-            let line = words.queue(&Wakes::default(), &equally(), SECONDS);
-            line.expect("seen at a futex").locked
+            line_of(&words).locked
         };
         assert_eq!([always(true), always(false)], [Some(0.0), Some(1.0)]);
     }
@@ -1081,8 +1049,7 @@ mod tests {
             tids: HashMap::from([(8, 40.0), (9, 30.0)]),
         };
         seen.add_monitor(1, line);
-        let line = seen.queue(&Wakes::default(), &HashMap::new(), SECONDS);
-        let line = line.expect("seen at a monitor");
+        let line = judged(&seen, &Wakes::default(), &HashMap::new());
         assert_eq!((line.waiters, line.locked), (7.0, Some(1.0)));
         assert_eq!(line.tids, [8, 9]);
     }
