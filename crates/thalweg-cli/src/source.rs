@@ -335,7 +335,7 @@ fn real_flow(
     books: Option<&Path>,
     rules: Rules,
 ) -> Result<RealFlow, Failure> {
-    let books = books.map(|books| Lines::open(books));
+    let books = books.map(Lines::open);
     let mut books = books.transpose()?;
     let mut fault = None;
     let real = if format == InputFormat::Bitstamp {

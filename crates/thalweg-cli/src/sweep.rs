@@ -8,10 +8,9 @@ use crate::stdin;
 use crate::terminal::{Interruption, Notes};
 use clap::Args;
 use serde::Serialize;
-use std::str::FromStr;
 use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::service::ServiceOptions;
-use thalweg_measure::load::{PER_S_MAX, Rate, RateError};
+use thalweg_measure::load::Rate;
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
 const SWEEP_EXAMPLES: &str = "\
@@ -20,25 +19,6 @@ Examples:
       The made-up flow, inline, with one thread more, and automatic
   thalweg exchange sweep orders.csv --placement inline,threads:2,auto --format json";
 
-/// The rate at which commands are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    At(Rate),
-    /// Twice the rate that the placement reaches.
-    TwiceMax,
-}
-
-impl FromStr for Pace {
-    type Err = RateError;
-
-    fn from_str(text: &str) -> Result<Pace, RateError> {
-        match text {
-            "2xmax" => Ok(Pace::TwiceMax),
-            _ => text.parse().map(Pace::At),
-        }
-    }
-}
-
 /// The options of `exchange sweep`.
 #[derive(Debug, Args)]
 #[command(after_help = SWEEP_EXAMPLES)]
@@ -46,10 +26,9 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) input: Intended,
 
-    /// Rates, with commas between them: commands a second, like 125k or 1.5M; max; or 2xmax, which
-    /// is twice what the placement reaches
+    /// Rates, with commas between them: commands a second, like 125k or 1.5M, or max
     #[arg(long, default_value = "max", value_delimiter = ',')]
-    pub(crate) rate: Vec<Pace>,
+    pub(crate) rate: Vec<Rate>,
 
     /// Placements, with commas between them: inline, threads:1, threads:2, or auto
     #[arg(long, default_value = "inline,threads:1,auto")]
@@ -142,23 +121,11 @@ struct Sweeping<'s> {
 
 impl Sweeping<'_> {
     /// Runs all rates of a placement.
-    fn placement(&mut self, service: &ServiceOptions, paces: &[Pace]) -> Result<(), Failure> {
-        let mut max = None;
-        for pace in paces {
-            let rate = match (pace, max) {
-                (Pace::At(rate), _) => *rate,
-                (Pace::TwiceMax, Some(max)) => twice(max),
-                (Pace::TwiceMax, None) => match self.run(service, Rate::MAX)? {
-                    Some(outcome) => twice(*max.insert(outcome.latency.throughput_per_s)),
-                    None => return Ok(()),
-                },
-            };
+    fn placement(&mut self, service: &ServiceOptions, rates: &[Rate]) -> Result<(), Failure> {
+        for &rate in rates {
             let Some(outcome) = self.run(service, rate)? else {
                 return Ok(());
             };
-            if rate == Rate::MAX {
-                max = Some(outcome.latency.throughput_per_s);
-            }
             self.rows.push(row(&outcome, rate));
         }
         Ok(())
@@ -184,12 +151,6 @@ impl Sweeping<'_> {
         }
         Ok(Some(outcome))
     }
-}
-
-/// Returns twice this rate, in steps of a thousand.
-fn twice(per_s: f64) -> Rate {
-    let per_s = ((2.0 * per_s / 1_000.0).round() as u64).saturating_mul(1_000);
-    Rate::per_second(per_s.clamp(1_000, PER_S_MAX)).unwrap_or(Rate::MAX)
 }
 
 fn row(outcome: &RunOutcome, rate: Rate) -> Row {
@@ -283,14 +244,5 @@ mod tests {
         assert!(lines[3].contains(" 1M "), "{text}");
         assert!(lines[3].ends_with("60 %  rate not reached"), "{text}");
         assert!(lines[4].starts_with("mean: "), "{text}");
-    }
-
-    #[test]
-    fn twice_a_rate_is_a_rate() {
-        assert_eq!(twice(5_432_100.0).per_s(), Some(10_864_000));
-        assert_eq!(twice(0.0).per_s(), Some(1_000));
-        assert_eq!(twice(f64::INFINITY).per_s(), Some(PER_S_MAX));
-        assert_eq!("2xmax".parse(), Ok(Pace::TwiceMax));
-        assert_eq!("max".parse(), Ok(Pace::At(Rate::MAX)));
     }
 }
