@@ -845,7 +845,7 @@ pub(crate) mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn reports_that_the_drop_copy_dropped_are_fetched_before_their_commands_are_passed() {
-        let (mut fixture, state, user) = begun("fetched").await;
+        let (mut fixture, _, user) = begun("fetched").await;
         fixture.place(7, Action::Bid).await;
         let number = fixture.place(8, Action::Bid).await;
         fixture.until(number).await;
@@ -1180,7 +1180,7 @@ pub(crate) mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn both_sides_of_a_trade_in_an_auction_have_the_takers_fee() {
-        let (mut fixture, state, user) = begun("auction").await;
+        let (mut fixture, _, user) = begun("auction").await;
         let symbol = SYMBOL;
         fixture.run(Command::StartAuction { symbol }).await;
         fixture.place(1, Action::Bid).await;

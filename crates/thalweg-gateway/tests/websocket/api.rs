@@ -187,8 +187,7 @@ async fn requests_that_are_wrong_have_errors() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_has_the_key_that_it_logged_on_with() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let other = fixture.new_key(KeyKind::Hmac, 2);
     let mut client = fixture.connect("/ws-api/v3").await;
     let ask = |method: &str, params: Value| json!({ "id": 1, "method": method, "params": params });
@@ -250,8 +249,7 @@ async fn a_session_has_the_key_that_it_logged_on_with() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_has_16_followers_whatever_their_connections() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let subscribe = || {
         let params = signed(&key, json!({}));
         json!({ "id": 1, "method": "userDataStream.subscribe.signature", "params": params })

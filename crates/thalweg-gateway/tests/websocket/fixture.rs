@@ -66,6 +66,13 @@ impl Fixture {
         Self::listing(SYMBOLS, |_| ()).await
     }
 
+    /// Starts a server, and makes a key of user 1.
+    pub(crate) async fn with_key() -> (Self, NewKey) {
+        let fixture = Self::new().await;
+        let key = fixture.new_key(KeyKind::Hmac, 1);
+        (fixture, key)
+    }
+
     /// Starts a server whose configuration is changed before.
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
         Self::listing(SYMBOLS, change).await

@@ -55,8 +55,7 @@ const LIMIT: &str = "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=GTC";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_lives_as_its_responses_say() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     fixture.place(2, Action::Ask, 10_050, 30).await;
     let order = format!("{LIMIT}&price=100.60&quantity=0.005&newClientOrderId=one");
     let (status, placed) = ask(&fixture, &key, PLACE, &order).await;
@@ -108,8 +107,7 @@ async fn an_order_lives_as_its_responses_say() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_times_of_a_new_order_are_one_and_of_the_servers_clock() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let server_time = async || {
         let time = fixture.json("/api/v3/time").await;
         time["serverTime"].as_i64().expect("a time")
@@ -132,8 +130,7 @@ async fn all_times_of_a_new_order_are_one_and_of_the_servers_clock() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orders_that_do_not_fit_are_refused_with_exact_texts() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     fixture.place(2, Action::Ask, 10_050, 30).await;
     let range = r"^([0-9]{1,20})(\.[0-9]{1,20})?$";
     let illegal =
@@ -248,8 +245,7 @@ async fn filters_hold_for_each_type_and_what_cannot_be_done_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn signatures_times_and_keys_are_checked() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let other = fixture.new_key(KeyKind::Hmac, 2);
     let try_with = async |payload: &str, sent: &str, api_key: &str| {
         let signature = sign(&key.secret, payload);
@@ -288,8 +284,7 @@ async fn signatures_times_and_keys_are_checked() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_that_are_too_long_or_no_text_are_refused_and_headers_count() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let long = "a".repeat(10 << 20);
     let (status, _, _) = send(&fixture, ("POST", "/api/v3/order"), &key.api_key, &long).await;
     assert_eq!(status, 413);

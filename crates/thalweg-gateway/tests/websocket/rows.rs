@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use thalweg_exchange::{Action, Command, UserId, UserLimits};
-use thalweg_gateway::keys::KeyKind;
 
 use crate::api::signed;
 use crate::fixture::Fixture;
@@ -136,8 +135,7 @@ async fn symbols_are_listed_by_permission_and_status() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_has_commissions_and_no_prevented_matches() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let mut client = fixture.connect("/ws-api/v3").await;
     for (method, params, expected) in [
         (

@@ -45,8 +45,7 @@ fn percent(text: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_1_the_signed_payload_is_the_raw_query_and_then_the_raw_body() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let body = format!("price=9&quantity=0.0%3101&timestamp={}", now_ms());
     // Without a separator, nothing escaped anew or sorted, digits in any case, signed in either.
     let code = sign(&key.secret, &format!("{BUY}{body}")).to_uppercase();
@@ -78,8 +77,7 @@ async fn rule_1_the_signed_payload_is_the_raw_query_and_then_the_raw_body() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_2_the_websocket_api_signs_sorted_parameters_as_they_were_sent() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let mut client = fixture.connect("/ws-api/v3").await;
     let time = now_ms();
     let payload = format!(
@@ -115,8 +113,7 @@ async fn rule_2_the_websocket_api_signs_sorted_parameters_as_they_were_sent() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_3_responses_have_limits_events_their_subscription_and_errors_their_code() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let mut client = fixture.connect("/ws-api/v3").await;
     log_on(&mut client, &key).await;
     let subscribe = json!({ "id": 1, "method": "userDataStream.subscribe" });
@@ -143,8 +140,7 @@ async fn rule_3_responses_have_limits_events_their_subscription_and_errors_their
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_4_a_request_is_of_now_within_its_window_in_either_unit() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let account = async |query: String| {
         let code = sign(&key.secret, &query);
         let path = format!("/api/v3/account?{query}&signature={code}");
@@ -345,8 +341,7 @@ async fn rule_7_errors_have_their_status_code_and_exact_text() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_8_answers_have_the_fields_that_programs_without_defaults_read() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let info = fixture.json("/api/v3/exchangeInfo").await;
     for name in [
         "timezone",
@@ -384,8 +379,7 @@ async fn rule_8_answers_have_the_fields_that_programs_without_defaults_read() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_9_a_market_order_by_quote_quantity_spends_no_more_than_that() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     fixture.place(2, Action::Ask, 1_000, 30).await;
     fixture.place(2, Action::Ask, 1_100, 30).await;
     let order = "symbol=BTCUSDT&side=BUY&type=MARKET&quoteOrderQty=0.0452";
@@ -481,8 +475,7 @@ async fn rule_11_unknown_streams_are_accepted_and_a_stop_is_said_before() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_12_a_key_on_a_public_call_is_neither_needed_nor_refused() {
-    let fixture = Fixture::new().await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let (fixture, key) = Fixture::with_key().await;
     let path = "/api/v3/depth?symbol=BTCUSDT";
     let mut client = fixture.connect("/ws-api/v3").await;
     for api_key in ["", "no key", &"x".repeat(64), &key.api_key] {
