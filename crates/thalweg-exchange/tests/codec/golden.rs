@@ -17,7 +17,7 @@ use thalweg_exchange::{
     SymbolType, UserId, UserLimits,
 };
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

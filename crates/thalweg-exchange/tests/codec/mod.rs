@@ -2,7 +2,7 @@
 
 mod errors;
 pub(crate) mod faults;
-mod golden;
+pub(crate) mod golden;
 mod heads;
 mod values;
 
