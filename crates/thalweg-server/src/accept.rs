@@ -54,7 +54,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, kind: ListenerKind, listener: Tc
                     tracing::error!(%error, "a connection's task has ended badly");
                 }
             }
-            _ = shared.lifecycle.wait_for_async(Lifecycle::OVER) => break,
+            _ = shared.lifecycle.wait_for(Lifecycle::OVER) => break,
         }
     }
     drop(listener);

@@ -303,7 +303,7 @@ impl<S: Storage> ExchangeThread<S> {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        let _ = (shared.lifecycle).change_to(Lifecycle::Failed, "the exchange has stopped");
+        shared.lifecycle.change_to(Lifecycle::Failed);
         let left = self.users_left();
         if !left.is_empty() {
             let first: Vec<i64> = left.iter().take(LISTED).map(|user| user.0).collect();
@@ -448,8 +448,7 @@ impl<S: Storage> ExchangeThread<S> {
             return;
         };
         if figures.stats.leads && self.shared.lifecycle.is(Lifecycle::Following) {
-            let why = "this replica is the primary";
-            let _ = self.shared.lifecycle.change_to(Lifecycle::Ready, why);
+            self.shared.lifecycle.change_to(Lifecycle::Ready);
         }
         self.note_at = Some(now + NOTE_AFTER);
         match figures.has_halted {
@@ -468,13 +467,13 @@ impl<S: Storage> ExchangeThread<S> {
         if is_cut_off == std::mem::replace(&mut self.is_cut_off, is_cut_off) {
             return;
         }
-        let (state, why) = match is_cut_off {
-            true => (Lifecycle::CutOff, CUT_OFF),
-            false => (Lifecycle::Ready, "the command log answers again"),
+        let state = match is_cut_off {
+            true => Lifecycle::CutOff,
+            false => Lifecycle::Ready,
         };
         // Unless it stops, or is not ready yet.
         if is_cut_off || self.shared.lifecycle.is(Lifecycle::CutOff) {
-            let _ = self.shared.lifecycle.change_to(state, why);
+            self.shared.lifecycle.change_to(state);
         }
         if is_cut_off {
             for id in self.sessions.ids() {

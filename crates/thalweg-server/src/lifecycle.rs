@@ -1,21 +1,86 @@
 //! The lifecycle of a server, from its start to its end.
 
-thalweg::states! {
-    /// See the [module](self).
-    pub(crate) enum Lifecycle {
-        /// The journal is read.
-        Recovering "recovering" => [Following, Ready, Failed],
-        /// The log of another replica is executed: readers are served, and no commands are taken.
-        Following "following" => [Ready, Draining, Failed],
-        /// Clients are served.
-        Ready "ready" => [CutOff, Draining, Failed],
-        /// The command log does not answer: sessions are ended, and none is taken.
-        CutOff "cut-off" => [Ready, Draining, Failed],
-        /// No new orders.
-        Draining "draining" => [Failed],
-        /// The exchange has stopped by itself.
-        Failed "failed" => [],
+use tokio::sync::watch;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifecycle {
+    /// The journal is read.
+    Recovering,
+    /// The log of another replica is executed: readers are served, and no commands are taken.
+    Following,
+    /// Clients are served.
+    Ready,
+    /// The command log does not answer: sessions are ended, and none is taken.
+    CutOff,
+    /// No new orders.
+    Draining,
+    /// The exchange has stopped by itself.
+    Failed,
+}
+
+use Lifecycle::{CutOff, Draining, Failed, Following, Ready, Recovering};
+
+impl Lifecycle {
+    /// No more connections are taken in these states.
+    pub(crate) const OVER: &[Self] = &[Draining, Failed];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Recovering => "recovering",
+            Following => "following",
+            Ready => "ready",
+            CutOff => "cut-off",
+            Draining => "draining",
+            Failed => "failed",
+        }
     }
-    /// No more connections are taken.
-    pub(crate) set OVER = [Draining, Failed];
+
+    /// Returns the states to which it may change next.
+    const fn next(self) -> &'static [Self] {
+        match self {
+            Recovering => &[Following, Ready, Failed],
+            Following | CutOff => &[Ready, Draining, Failed],
+            Ready => &[CutOff, Draining, Failed],
+            Draining => &[Failed],
+            Failed => &[],
+        }
+    }
+}
+
+/// The state of a server, which threads and tasks read, and tasks wait for.
+#[derive(Debug)]
+pub(crate) struct LifecycleCell(watch::Sender<Lifecycle>);
+
+impl LifecycleCell {
+    /// Returns a cell whose server recovers.
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(Recovering))
+    }
+
+    pub(crate) fn get(&self) -> Lifecycle {
+        *self.0.borrow()
+    }
+
+    pub(crate) fn is(&self, state: Lifecycle) -> bool {
+        self.get() == state
+    }
+
+    /// Changes the state, unless that may not come next. Returns whether it has changed.
+    pub(crate) fn change_to(&self, to: Lifecycle) -> bool {
+        self.0.send_if_modified(|state| {
+            let is_next = state.next().contains(&to);
+            if is_next {
+                *state = to;
+            }
+            is_next
+        })
+    }
+
+    /// Waits until the state is one of these.
+    pub(crate) async fn wait_for(&self, wanted: &[Lifecycle]) {
+        let mut states = self.0.subscribe();
+        let found = states.wait_for(|state| wanted.contains(state)).await;
+        found.expect("the sender is this cell's");
+    }
 }

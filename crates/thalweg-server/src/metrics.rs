@@ -13,7 +13,6 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use thalweg::state::States;
 use thalweg_exchange::durable::Stats;
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_measure::histogram::Histogram;

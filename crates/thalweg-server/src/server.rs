@@ -202,9 +202,8 @@ impl Server {
         // Not before: a client that comes meanwhile is refused by the system, and comes again.
         let listeners = start_listeners(&shared, bound)?;
         if !is_replica {
-            let why = "the listeners are open";
             // Unless it has failed meanwhile.
-            let _ = shared.lifecycle.change_to(Lifecycle::Ready, why);
+            shared.lifecycle.change_to(Lifecycle::Ready);
         }
         log_warnings(&shared.config);
         log_opening(&recovered);
@@ -259,12 +258,7 @@ impl Server {
 
     /// Waits until the exchange has stopped by itself: a failed disk, say.
     pub async fn failed(&self) {
-        // It may always fail.
-        let _ = self
-            .shared
-            .lifecycle
-            .wait_for_async(Lifecycle::Failed)
-            .await;
+        self.shared.lifecycle.wait_for(&[Lifecycle::Failed]).await;
     }
 
     /// Reads the keys again; connections whose keys are gone end. Where the file cannot be read, or
@@ -291,9 +285,7 @@ impl Server {
     /// The exchange has stopped, before or meanwhile.
     pub async fn stop(self) -> Result<Finished, ServeError> {
         let shared = self.shared;
-        let _ = shared
-            .lifecycle
-            .change_to(Lifecycle::Draining, "the server is to stop");
+        shared.lifecycle.change_to(Lifecycle::Draining);
         // Bytes that wait on lines go when the stop is asked for, not before.
         let flush = async { shared.lines.flush() };
         let (finished, ()) = tokio::join!(shared.requests.stop(), flush);
@@ -499,7 +491,7 @@ fn open<S: Storage>(
         let lifecycle = Arc::clone(&shared.lifecycle);
         let thread = ExchangeThread::new(shared, (poll, requests), (driver, mailbox, copy), flow);
         if catch_unwind(AssertUnwindSafe(|| thread.run())).is_err() {
-            let _ = lifecycle.change_to(Lifecycle::Failed, "the exchange's thread has panicked");
+            lifecycle.change_to(Lifecycle::Failed);
         }
     };
     thread::Builder::new().name("exchange".into()).spawn(run)?;
@@ -535,8 +527,7 @@ fn open_exchange<S: Storage>(
         return Err(ServeError::Stopped);
     }
     let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
-    let why = "the journal was executed";
-    let _ = shared.lifecycle.change_to(Lifecycle::Following, why);
+    shared.lifecycle.change_to(Lifecycle::Following);
     let mut replica = Replica::start(exchange, replication, led)?;
     replica.attach(requests, |figures| shared.note_replica(figures))?;
     Ok((HostedExchange::Replica(Box::new(replica)), recovered))

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use subtle::ConstantTimeEq;
-use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
 use thalweg_exchange::session::SessionKey;
 
@@ -19,7 +18,7 @@ use crate::feed::Feed;
 use crate::flow::FlowCounts;
 use crate::gateway_observer::GatewayRows;
 use crate::keys::{self, KeyHash, Keys};
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::LifecycleCell;
 use crate::listing::Listing;
 use crate::lock;
 use crate::order_notes::OrderNotes;
@@ -43,7 +42,7 @@ pub(crate) struct Shared {
     /// The notes of a gateway in this process, where this is a replica.
     pub(crate) order_notes: OrderNotes,
     pub(crate) listing: Listing,
-    pub(crate) lifecycle: Arc<StateCell<Lifecycle>>,
+    pub(crate) lifecycle: Arc<LifecycleCell>,
     /// The figures of a replica.
     replica: Mutex<Option<ReplicaFigures>>,
     /// Once the exchange is open.
@@ -78,7 +77,7 @@ impl Shared {
         let gateway = gateway.map(|(hash, key)| (key, hash));
         let hash = gateway.as_ref().map(|(_, hash)| *hash);
         let keys = keys.map(|keys| keys.with_gateway(hash));
-        let lifecycle = Arc::new(StateCell::new("exchange", Lifecycle::Recovering));
+        let lifecycle = Arc::new(LifecycleCell::new());
         let readers = config.sessions.readers_per_holder as usize;
         let has_latency = conditions.as_ref().is_some_and(|all| all.has_latency());
         let files_each = if has_latency { RELAYED_FILES } else { 1 };

@@ -11,7 +11,7 @@
 //!   watches this one from outside.
 //! - `metrics`, with the feature `metrics`: records these statistics with the facade `metrics`.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
-//! - [`state`]: control states with declared transitions, read by one load.
+//! - [`state`]: the lifecycle of pipelines and buses, read by one load, with its last changes.
 //! - [`wait`]: how threads wait, and which cores they can use.
 //!
 //! When not to use it: between processes or machines; where events are rare and a channel of the

@@ -305,8 +305,7 @@ fn sessions_end_where_the_command_log_does_not_answer_and_are_taken_again_when_i
     let log = OneLog::default();
     let mut thread = primary_of(&log);
     let lifecycle = Arc::clone(&thread.shared.lifecycle);
-    let ready = lifecycle.change_to(Lifecycle::Ready, "the test begins");
-    ready.expect("it recovers");
+    assert!(lifecycle.change_to(Lifecycle::Ready));
     let (_, entered) = enter(&mut thread, 1, 1);
     let id = entered[0].0;
     let mut look = |is_cut_off: bool| {
@@ -330,8 +329,7 @@ fn sessions_end_where_the_command_log_does_not_answer_and_are_taken_again_when_i
 #[test]
 fn a_primary_whose_thread_hangs_or_has_failed_does_not_say_that_it_is_one() {
     let mut thread = primary_of(&OneLog::default());
-    let ready = (thread.shared.lifecycle).change_to(Lifecycle::Ready, "the test begins");
-    ready.expect("it recovers");
+    assert!(thread.shared.lifecycle.change_to(Lifecycle::Ready));
     let now = Instant::now();
     turn(&mut thread);
     let metrics = Metrics::new(Arc::clone(&thread.shared));
@@ -413,8 +411,7 @@ fn follower_of(log: &OneLog) -> Thread {
     log.is_alive.store(true, Ordering::Relaxed);
     let mut thread = thread_with(driver_of(log.follow("two", Options::default())));
     let lifecycle = &thread.shared.lifecycle;
-    let follows = lifecycle.change_to(Lifecycle::Following, "the test begins");
-    follows.expect("it recovers");
+    assert!(lifecycle.change_to(Lifecycle::Following));
     while thread.driver.exchange().primary() != Some("one") {
         turn(&mut thread);
     }

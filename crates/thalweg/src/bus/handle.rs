@@ -116,7 +116,7 @@ impl<M: Message> Bus<M> {
     /// assert_eq!(last.map(|change| change.why), Some("every inbox is empty"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn state(&self) -> &StateView<Lifecycle> {
+    pub fn state(&self) -> &StateView {
         self.0.0.stop_if_empty();
         self.0.0.state.view()
     }

@@ -62,10 +62,10 @@ pub struct InboxStats {
 }
 
 /// A copy of the word.
-pub(super) type Seen = Version<Lifecycle>;
+pub(super) type Seen = Version;
 
 pub(super) struct Core<M> {
-    pub(super) state: StateCell<Lifecycle>,
+    pub(super) state: StateCell,
     registry: Mutex<Registry<M>>,
     /// By topic.
     retained: Mutex<Places<M>>,

@@ -61,7 +61,7 @@ errors!(Failure {
 
 #[derive(Debug)]
 pub(super) struct Control {
-    pub(super) state: StateCell<Lifecycle>,
+    pub(super) state: StateCell,
     failure: OnceLock<Failure>,
     /// Events moved from the producers' lanes into the ring.
     merged: AtomicU64,

@@ -127,7 +127,7 @@ shown!([] Handle, "Handle", this, "state": this.state().get());
 
 impl Handle {
     /// Works as [`Pipeline::state`].
-    pub fn state(&self) -> &StateView<Lifecycle> {
+    pub fn state(&self) -> &StateView {
         &self.control.state
     }
 
@@ -144,7 +144,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`ChangeError`] if the pipeline is not running.
-    pub fn pause(&self, why: &'static str) -> Result<(), ChangeError<Lifecycle>> {
+    pub fn pause(&self, why: &'static str) -> Result<(), ChangeError> {
         let state = &self.control.state;
         state.change(Lifecycle::Running, Lifecycle::Paused, why)
     }
@@ -153,7 +153,7 @@ impl Handle {
     ///
     /// # Errors
     /// [`ChangeError`] if the pipeline is not paused.
-    pub fn resume(&self, why: &'static str) -> Result<(), ChangeError<Lifecycle>> {
+    pub fn resume(&self, why: &'static str) -> Result<(), ChangeError> {
         let state = &self.control.state;
         state.change(Lifecycle::Paused, Lifecycle::Running, why)
     }
@@ -163,7 +163,7 @@ impl<T> Pipeline<T> {
     /// Returns the state of the pipeline, with its last changes. It is *draining* when nothing more
     /// is taken: once it is joined and no [`Producer`](super::Producer) is left, or once it is
     /// dropped. It is *stopped* when all stages are done, or as soon as one has panicked.
-    pub fn state(&self) -> &StateView<Lifecycle> {
+    pub fn state(&self) -> &StateView {
         &self.control.state
     }
 

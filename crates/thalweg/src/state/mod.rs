@@ -1,9 +1,8 @@
 //! Control state: the data path reads it by one load; transitions are declared and logged.
 //!
-//! The states of a thing, and where each of them may go next, are data ([`states!`](crate::states),
-//! or [`States`] by hand). A [`StateCell`] holds the present one. The data path reads it, which is
-//! one load; the control path changes it, which takes a lock, checks the transition against the
-//! declaration, logs it, and wakes the threads and tasks that wait for it.
+//! A [`StateCell`] holds a [`Lifecycle`]. The data path reads it, which is one load; the control
+//! path changes it, which takes a lock, checks that the transition is one of the declared, logs it,
+//! and wakes the threads and tasks that wait for it.
 //!
 //! ```
 //! use thalweg::state::{Lifecycle, StateCell};
@@ -20,12 +19,12 @@
 //! );
 //! let view = state.view();                        // reads, waits for states, changes nothing
 //! assert_eq!(view.changes()[0].why, "the port is open");
-//! # Ok::<(), thalweg::state::ChangeError<Lifecycle>>(())
+//! # Ok::<(), thalweg::state::ChangeError>(())
 //! ```
 //!
 //! States are flat. Where several have something in common they are members of a [`StateSet`],
 //! which asks no more of the data path than a single state: [`Lifecycle::OPEN`] holds *running* and
-//! *paused*. A state may be in any number of sets, which a tree of states would not allow.
+//! *paused*.
 //!
 //! # State
 //! `word` is the number of the present state plus `VERSION` times the number of changes so far.
@@ -49,7 +48,6 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::ops::Deref;
 use std::time::Instant;
 
@@ -57,11 +55,10 @@ use thalweg_measure::clock::Clock;
 
 use crate::ring::sync::{AtomicU64, Mutex, Ordering, fault, lock, order};
 use crate::wait::{EventCount, Pace, Registration, WaitMode, block, wait_until};
-use declare::{declared, is_sound, reachable};
 
-pub use declare::{Lifecycle, STATES_MAX, StateInfo, StateSet, States};
+pub use lifecycle::{Lifecycle, StateSet};
 
-mod declare;
+mod lifecycle;
 #[cfg(all(test, loom))]
 mod models;
 
@@ -80,44 +77,26 @@ mod models;
 /// one). A change takes a lock, reads the clock, and wakes all waiters. Nothing is allocated after
 /// construction.
 #[derive(Debug)]
-pub struct StateCell<S: States>(StateView<S>);
+pub struct StateCell(StateView);
 
-impl<S: States> Deref for StateCell<S> {
-    type Target = StateView<S>;
+impl Deref for StateCell {
+    type Target = StateView;
 
     #[inline(always)]
-    fn deref(&self) -> &StateView<S> {
+    fn deref(&self) -> &StateView {
         &self.0
     }
 }
 
-impl<S: States> StateCell<S> {
+impl StateCell {
     /// Returns a cell in the state `initial`. `of` is the name of the thing whose state it is, for
-    /// errors: "pipeline". The cell logs the last [`LOG_CAPACITY_DEFAULT`] changes with the time of
-    /// the process's clock, in ns.
-    ///
-    /// # Panics
-    /// If the declaration of `S` is inconsistent. One by [`states!`](crate::states) never is.
-    pub fn new(of: &'static str, initial: S) -> Self {
+    /// errors: "pipeline".
+    pub fn new(of: &'static str, initial: Lifecycle) -> Self {
         Self(StateView::new(of, initial))
     }
 
-    /// Sets the number of changes that are logged.
-    #[must_use]
-    pub fn with_log_capacity(mut self, changes: usize) -> Self {
-        self.0.log_last(changes);
-        self
-    }
-
-    /// Sets the clock of the log, in ns, which is called outside of the lock.
-    #[must_use]
-    pub fn with_clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        self.0.set_clock(Box::new(clock));
-        self
-    }
-
     /// Returns a view for other threads, which can do everything but change the state.
-    pub fn view(&self) -> &StateView<S> {
+    pub fn view(&self) -> &StateView {
         &self.0
     }
 
@@ -126,7 +105,12 @@ impl<S: States> StateCell<S> {
     /// # Errors
     /// [`ChangeError`] if the transition is not declared, or the present state is not `from`. If
     /// several threads change from the same state, one of them succeeds.
-    pub fn change(&self, from: S, to: S, why: &'static str) -> Result<(), ChangeError<S>> {
+    pub fn change(
+        &self,
+        from: Lifecycle,
+        to: Lifecycle,
+        why: &'static str,
+    ) -> Result<(), ChangeError> {
         if !from.can_change_to(to) {
             return Err(self.not_declared(from, to));
         }
@@ -136,9 +120,8 @@ impl<S: States> StateCell<S> {
     /// Changes the state from the present one to `to`, and returns the former state.
     ///
     /// # Errors
-    /// [`ChangeError`] if the transition is not declared. A change to the present state has to be
-    /// declared, too.
-    pub fn change_to(&self, to: S, why: &'static str) -> Result<S, ChangeError<S>> {
+    /// [`ChangeError`] if the transition is not declared, as none to the present state is.
+    pub fn change_to(&self, to: Lifecycle, why: &'static str) -> Result<Lifecycle, ChangeError> {
         self.transit(None, to, why)
     }
 
@@ -154,13 +137,17 @@ impl<S: States> StateCell<S> {
         drop(book);
     }
 
-    fn transit(&self, expected: Option<S>, to: S, why: &'static str) -> Result<S, ChangeError<S>> {
+    fn transit(
+        &self,
+        expected: Option<Lifecycle>,
+        to: Lifecycle,
+        why: &'static str,
+    ) -> Result<Lifecycle, ChangeError> {
         let view = &self.0;
-        let at_ns = view.now_ns();
         let seen = fault::is("change_unlocked").then(|| view.get());
         let mut book = lock(&view.book);
         // ORDERING: Relaxed; the word changes under the lock only.
-        let old = Version::new(view.front.word.load(Ordering::Relaxed));
+        let old = Version(view.front.word.load(Ordering::Relaxed));
         let from = seen.unwrap_or(old.state());
         if let Some(expected) = expected.filter(|&expected| expected != from) {
             return Err(ChangeError::WrongState {
@@ -174,10 +161,10 @@ impl<S: States> StateCell<S> {
             return Err(self.not_declared(from, to));
         }
         let new = old.next(to);
-        book.enter(new.number(), from, to, at_ns, why);
+        book.enter(new.number(), from, to, why);
         // ORDERING: Release (order::change), pairs with the Acquire in `StateView::word`: what was
         // done before the change is visible to a thread that sees it.
-        view.front.word.store(new.word(), order::change());
+        view.front.word.store(new.0, order::change());
         drop(book);
         if !fault::is("change_unnotified") {
             view.event_count.notify_all();
@@ -196,7 +183,7 @@ impl<S: States> StateCell<S> {
     }
 
     #[cold]
-    fn not_declared(&self, from: S, to: S) -> ChangeError<S> {
+    fn not_declared(&self, from: Lifecycle, to: Lifecycle) -> ChangeError {
         let of = self.name();
         ChangeError::NotDeclared { of, from, to }
     }
@@ -208,35 +195,21 @@ const VERSION: u64 = 1 << 8;
 /// A state and the number of changes before it. Two of one cell are equal only if nothing has
 /// changed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version<S> {
-    word: u64,
-    of: PhantomData<S>,
-}
+pub struct Version(u64);
 
-impl<S: States> Version<S> {
-    #[inline(always)]
-    fn new(word: u64) -> Self {
-        let of = PhantomData;
-        Self { word, of }
-    }
-
+impl Version {
     /// Returns the state.
     #[inline(always)]
-    pub fn state(self) -> S {
-        S::from_number(self.word as u8)
-    }
-
-    #[inline(always)]
-    fn word(self) -> u64 {
-        self.word
+    pub fn state(self) -> Lifecycle {
+        Lifecycle::from_number(self.0 as u8)
     }
 
     fn number(self) -> u64 {
-        self.word / VERSION
+        self.0 / VERSION
     }
 
-    fn next(self, to: S) -> Self {
-        Self::new((self.number() + 1) * VERSION + u64::from(to.number()))
+    fn next(self, to: Lifecycle) -> Self {
+        Self((self.number() + 1) * VERSION + to as u64)
     }
 }
 
@@ -248,47 +221,28 @@ struct Front {
 }
 
 /// A view of a state, for threads that read it or wait for another; see [`StateCell`].
-pub struct StateView<S: States> {
+pub struct StateView {
     front: Front,
-    book: Mutex<Book<S>>,
+    book: Mutex<Book>,
     event_count: EventCount,
     of: &'static str,
-    clock: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
-impl<S: States> fmt::Debug for StateView<S> {
+impl fmt::Debug for StateView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "StateView({}: {:?})", self.of, self.get())
     }
 }
 
-impl<S: States> StateView<S> {
-    fn new(of: &'static str, initial: S) -> Self {
-        assert!(
-            is_sound::<S>(),
-            "the states of the {of} are numbered as they are declared"
-        );
-        let clock = Clock::global();
-        let word = AtomicU64::new(initial.number().into());
+impl StateView {
+    fn new(of: &'static str, initial: Lifecycle) -> Self {
+        let word = AtomicU64::new(initial as u64);
         Self {
             front: Front { word },
-            book: Mutex::new(Book::new(LOG_CAPACITY_DEFAULT)),
+            book: Mutex::new(Book::new()),
             event_count: EventCount::new(),
             of,
-            clock: Box::new(move || clock.ns(clock.ticks())),
         }
-    }
-
-    fn log_last(&mut self, changes: usize) {
-        self.book = Mutex::new(Book::new(changes));
-    }
-
-    fn set_clock(&mut self, clock: Box<dyn Fn() -> u64 + Send + Sync>) {
-        self.clock = clock;
-    }
-
-    fn now_ns(&self) -> u64 {
-        (self.clock)()
     }
 
     #[inline(always)]
@@ -305,32 +259,32 @@ impl<S: States> StateView<S> {
 
     /// Returns the present state.
     #[inline(always)]
-    pub fn get(&self) -> S {
+    pub fn get(&self) -> Lifecycle {
         self.version().state()
     }
 
     /// Returns whether this is the present state.
     #[inline(always)]
-    pub fn is(&self, state: S) -> bool {
-        self.word() as u8 == state.number()
+    pub fn is(&self, state: Lifecycle) -> bool {
+        self.word() as u8 == state as u8
     }
 
     /// Returns whether the present state is one of a set.
     #[inline(always)]
-    pub fn is_within(&self, set: StateSet<S>) -> bool {
+    pub fn is_within(&self, set: StateSet) -> bool {
         set.has(self.word() as u8)
     }
 
     /// Returns the present state with the number of changes so far. A thread that caches something
     /// under a version checks by one comparison that it is still valid.
     #[inline(always)]
-    pub fn version(&self) -> Version<S> {
-        Version::new(self.word())
+    pub fn version(&self) -> Version {
+        Version(self.word())
     }
 
     /// Returns the last changes, oldest first. Allocates, and takes the lock that changes take.
-    pub fn changes(&self) -> Vec<Change<S>> {
-        lock(&self.book).changes()
+    pub fn changes(&self) -> Vec<Change> {
+        lock(&self.book).log.iter().copied().collect()
     }
 
     /// Blocks the thread until the state is one of `wanted` (a state or a [`StateSet`]), or has
@@ -338,7 +292,7 @@ impl<S: States> StateView<S> {
     ///
     /// # Errors
     /// No declared transitions lead there any more.
-    pub fn wait_for(&self, wanted: impl Into<StateSet<S>>) -> Result<(), Unreachable<S>> {
+    pub fn wait_for(&self, wanted: impl Into<StateSet>) -> Result<(), Unreachable> {
         let check = self.check_for(wanted.into());
         let outcome = block(
             &self.event_count,
@@ -355,9 +309,9 @@ impl<S: States> StateView<S> {
     /// [`WaitError`]: the deadline was reached, or no declared transitions lead there any more.
     pub fn wait_for_deadline(
         &self,
-        wanted: impl Into<StateSet<S>>,
+        wanted: impl Into<StateSet>,
         deadline: Instant,
-    ) -> Result<(), WaitError<S>> {
+    ) -> Result<(), WaitError> {
         let (wanted, pace) = (wanted.into(), &mut Pace::new(WaitMode::LowPower));
         match block(
             &self.event_count,
@@ -381,8 +335,8 @@ impl<S: States> StateView<S> {
     /// No declared transitions lead there any more.
     pub fn wait_for_async(
         &self,
-        wanted: impl Into<StateSet<S>>,
-    ) -> impl Future<Output = Result<(), Unreachable<S>>> + Send + Unpin {
+        wanted: impl Into<StateSet>,
+    ) -> impl Future<Output = Result<(), Unreachable>> + Send + Unpin {
         wait_until(
             &self.event_count,
             Registration::default(),
@@ -393,8 +347,8 @@ impl<S: States> StateView<S> {
     /// Returns the check of a waiter, which returns `Some` once the wait is over.
     fn check_for(
         &self,
-        wanted: StateSet<S>,
-    ) -> impl FnMut() -> Option<Result<(), Unreachable<S>>> + Send + Unpin {
+        wanted: StateSet,
+    ) -> impl FnMut() -> Option<Result<(), Unreachable>> + Send + Unpin {
         let since = self.version();
         // The last version that was checked without success.
         let mut last_checked = None;
@@ -414,24 +368,28 @@ impl<S: States> StateView<S> {
             }
             let found = now.state();
             let of = self.of;
-            (!wanted.intersects(reachable(found))).then_some(Err(Unreachable { of, found, wanted }))
+            (!wanted.intersects(found.reachable())).then_some(Err(Unreachable {
+                of,
+                found,
+                wanted,
+            }))
         }
     }
 }
 
-/// The default number of changes that are logged.
-pub const LOG_CAPACITY_DEFAULT: usize = 32;
+/// A cell logs this many of the last changes.
+pub const LOG_CAPACITY: usize = 32;
 
 /// One transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change<S> {
+pub struct Change {
     /// The number of the transition, from 1 on. Transitions that the log does not hold are missing.
     pub number: u64,
     /// The state before.
-    pub from: S,
+    pub from: Lifecycle,
     /// The state after.
-    pub to: S,
-    /// The time of the change, in ns of the cell's clock. It does not decrease.
+    pub to: Lifecycle,
+    /// The time of the change, in ns of the process's clock. It does not decrease.
     pub at_ns: u64,
     /// The cause of the change, or the part of the program that made it.
     pub why: &'static str,
@@ -439,167 +397,116 @@ pub struct Change<S> {
 
 /// The part of a cell that is behind its lock.
 #[derive(Debug)]
-struct Book<S> {
+struct Book {
     /// For each state, at which version it was entered last; the initial one at 0.
-    entered: Box<[u64]>,
+    entered: [u64; Lifecycle::ALL.len()],
     changes: u64,
-    last_ns: u64,
-    log: VecDeque<Change<S>>,
-    log_max: usize,
+    log: VecDeque<Change>,
 }
 
-impl<S: States> Book<S> {
-    fn new(log_max: usize) -> Self {
+impl Book {
+    fn new() -> Self {
         Self {
-            entered: S::TABLE.iter().map(|_| 0).collect(),
+            entered: [0; Lifecycle::ALL.len()],
             changes: 0,
-            last_ns: 0,
-            log: VecDeque::with_capacity(log_max),
-            log_max,
+            log: VecDeque::with_capacity(LOG_CAPACITY),
         }
     }
 
-    fn enter(&mut self, version: u64, from: S, to: S, at_ns: u64, why: &'static str) {
-        self.entered[usize::from(to.number())] = version;
+    fn enter(&mut self, version: u64, from: Lifecycle, to: Lifecycle, why: &'static str) {
+        self.entered[to as usize] = version;
         self.changes += 1;
-        // The clock was read before the lock was taken, and may have been overtaken.
-        self.last_ns = self.last_ns.max(at_ns);
-        if self.log.len() == self.log_max {
+        if self.log.len() == LOG_CAPACITY {
             self.log.pop_front();
         }
-        if self.log_max > 0 {
-            self.log.push_back(Change {
-                number: self.changes,
-                from,
-                to,
-                at_ns: self.last_ns,
-                why,
-            });
-        }
+        // The clock is read under the lock, so that no change is older than the one before it.
+        let clock = Clock::global();
+        self.log.push_back(Change {
+            number: self.changes,
+            from,
+            to,
+            at_ns: clock.ns(clock.ticks()),
+            why,
+        });
     }
 
     /// Returns whether one of these states was entered after a version.
-    fn has_entered(&self, set: StateSet<S>, since: u64) -> bool {
+    fn has_entered(&self, set: StateSet, since: u64) -> bool {
         let mut states = set.states();
-        states.any(|state| self.entered[usize::from(state.number())] > since)
-    }
-
-    fn changes(&self) -> Vec<Change<S>> {
-        self.log.iter().copied().collect()
+        states.any(|state| self.entered[state as usize] > since)
     }
 }
 
 /// The reason why a state was not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ChangeError<S> {
+pub enum ChangeError {
     /// No such transition is declared.
     NotDeclared {
         /// The name of the thing whose state it is.
         of: &'static str,
         /// The present state, from which it was to change.
-        from: S,
+        from: Lifecycle,
         /// The state that it was to change to.
-        to: S,
+        to: Lifecycle,
     },
     /// The present state is not the one from which it was to change.
     WrongState {
         /// The name of the thing whose state it is.
         of: &'static str,
         /// The state from which it was to change.
-        expected: S,
+        expected: Lifecycle,
         /// The state in which it is.
-        found: S,
+        found: Lifecycle,
         /// The state that it was to change to.
-        to: S,
+        to: Lifecycle,
     },
 }
 
-impl<S: States> fmt::Display for ChangeError<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NotDeclared { of, from, to } => {
-                let (name, next) = (from.name(), declared(from).next);
-                let to = to.name();
-                write!(
-                    f,
-                    "the {of} cannot change from {name} to {to}: from {name} "
-                )?;
-                write!(f, "it may change to {next}")
-            }
-            Self::WrongState {
-                of,
-                expected,
-                found,
-                to,
-            } => {
-                let (expected, found, to) = (expected.name(), found.name(), to.name());
-                write!(
-                    f,
-                    "the {of} is {found}, not {expected}: it did not change to {to}"
-                )
-            }
-        }
-    }
-}
-
-impl<S: States> std::error::Error for ChangeError<S> {}
-
 /// The error where no declared transitions lead from the present state to one that is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreachable<S> {
+pub struct Unreachable {
     /// The name of the thing whose state it is.
     pub of: &'static str,
     /// The state in which it is.
-    pub found: S,
+    pub found: Lifecycle,
     /// The states that were waited for.
-    pub wanted: StateSet<S>,
+    pub wanted: StateSet,
 }
-
-impl<S: States> fmt::Display for Unreachable<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { of, found, wanted } = self;
-        let (name, reachable) = (found.name(), reachable(*found));
-        write!(
-            f,
-            "the {of} is {name} and will never be {wanted}: from {name} "
-        )?;
-        write!(f, "it gets to {reachable}")
-    }
-}
-
-impl<S: States> std::error::Error for Unreachable<S> {}
 
 /// The reason why a wait with a deadline ended before a wanted state was entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WaitError<S> {
+pub enum WaitError {
     /// No declared transitions lead to a wanted state any more.
-    Unreachable(Unreachable<S>),
+    Unreachable(Unreachable),
     /// No wanted state was entered before the deadline.
     TimedOut {
         /// The name of the thing whose state it is.
         of: &'static str,
         /// The state in which it is.
-        found: S,
+        found: Lifecycle,
         /// The states that were waited for.
-        wanted: StateSet<S>,
+        wanted: StateSet,
     },
 }
 
-impl<S: States> fmt::Display for WaitError<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(unreachable) => unreachable.fmt(f),
-            Self::TimedOut { of, found, wanted } => {
-                let found = found.name();
-                write!(
-                    f,
-                    "the {of} was still {found}, not {wanted}, at the deadline"
-                )
-            }
-        }
+errors! {
+    ChangeError {
+        Self::NotDeclared { of, from, to } =>
+            "the {of} cannot change from {from} to {to}: from {from} it may change to {}",
+            from.next();
+        Self::WrongState { of, expected, found, to } =>
+            "the {of} is {found}, not {expected}: it did not change to {to}";
+    }
+    Unreachable {
+        Self { of, found, wanted } =>
+            "the {of} is {found} and will never be {wanted}: from {found} it gets to {}",
+            found.reachable();
+    }
+    WaitError {
+        Self::Unreachable(unreachable) => "{unreachable}";
+        Self::TimedOut { of, found, wanted } =>
+            "the {of} was still {found}, not {wanted}, at the deadline";
     }
 }
-
-impl<S: States> std::error::Error for WaitError<S> {}

@@ -19,12 +19,8 @@ models! { fault::check;
     a_wait_for_what_never_comes_ends: a_vain_wait, ["change_unnotified"];
 }
 
-fn cell(initial: Lifecycle) -> Arc<StateCell<Lifecycle>> {
-    Arc::new(
-        StateCell::new("model", initial)
-            .with_log_capacity(4)
-            .with_clock(|| 0),
-    )
+fn cell(initial: Lifecycle) -> Arc<StateCell> {
+    Arc::new(StateCell::new("model", initial))
 }
 
 /// Work done before a change is visible to a thread that sees the change, or the one after it,

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use thalweg::bus::{Bus, PublishError, Reason, Topics};
-use thalweg::state::{Lifecycle, States};
+use thalweg::state::Lifecycle;
 
 type Outcome = Result<usize, PublishError<Note>>;
 

@@ -11,7 +11,7 @@ use thalweg::ring::{MpmcClaim, MpmcRing, broadcast};
 use thalweg::ring::{
     OneshotConsumer, OneshotProducer, SpscBatch, SpscClaim, SpscConsumer, SpscProducer,
 };
-use thalweg::state::{Lifecycle, StateCell, StateView};
+use thalweg::state::{StateCell, StateView};
 
 fn send<T: Send>() {}
 fn sync<T: Sync>() {}
@@ -74,7 +74,7 @@ fn moves<'a, T: Send + 'a, M: Message>() {
     send::<(
         pipeline::Handle,
         pipeline::Processed,
-        StateCell<Lifecycle>,
+        StateCell,
         broadcast::Progress,
     )>();
 }
@@ -109,7 +109,7 @@ fn is_shared<'a, T: Send + 'a, M: Message>() {
         SubscriptionBuilder<M>,
         Closed,
         pipeline::Handle,
-        StateView<Lifecycle>,
+        StateView,
     )>();
     sync::<(
         std::sync::Mutex<channel::Sender<T, Mpmc>>,

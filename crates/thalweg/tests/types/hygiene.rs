@@ -11,7 +11,7 @@ mod named {
         )+ };
     }
     types!(Option Some None Result Clone Copy Debug From Into Eq Ord Hash Sized Self_ Topic V T M
-        Index Message Visit PayloadOf TopicId TopicInfo StateSet StateInfo States u8 u64 usize str);
+        Index Message Visit PayloadOf TopicId TopicInfo u64 usize str);
 }
 
 macro_rules! compile_error {
@@ -77,33 +77,4 @@ macro_rules! enums {
 enums! {
     a V T, b T V, c Option From, d Index Message, e Message Visit, f From Clone, g Visit Index,
     h Clone Sized, i Topics PayloadOf, j M Self_, k u64 usize,
-}
-
-/// States, and groups of them, with the names of what the macro writes.
-mod states {
-    #[allow(unused_imports)] // shadowing is all that they have to do
-    use super::named::*;
-
-    ::thalweg::states! {
-        pub(super) enum States_ {
-            Debug "1" => [Clone, Copy], Clone "2" => [], Copy "3" => [Eq], Eq "4" => [Ord],
-            Ord "5" => [Hash], Hash "6" => [StateSet], StateSet "7" => [],
-            States "8" => [u8], u8 "9" => [],
-        }
-        pub(super) set TABLE = [Debug];
-    }
-}
-
-mod states_by_other_names {
-    ::thalweg::states! { enum States { A "a" => [] } }
-    mod within {
-        ::thalweg::states! { enum StateSet { A "a" => [] } set B = [A]; }
-    }
-}
-
-#[test]
-fn a_group_may_have_the_name_of_the_table() {
-    use ::thalweg::state::States;
-    ::core::assert!(states::States_::TABLE.contains(states::States_::Debug));
-    ::core::assert_eq!(states::States_::from_number(99).number(), 0);
 }
