@@ -1,16 +1,15 @@
 //! Sending and receiving in tasks, with nothing but a [`Waker`](std::task::Waker): as futures, and
-//! as a stream and a sink, which are those of `futures` with the feature `stream`.
+//! as a stream, which is that of `futures` with the feature `stream`.
 //!
 //! *Cancellation.* A future is registered with the channel's event count while it waits. Its drop
 //! unregisters it; if it had been notified already, the notification is passed on to the next
 //! waiter. An element is popped only in the poll that returns it, and pushed only in the poll that
 //! returns success; until then the future, or its caller, keeps it.
 //!
-//! *Streams and sinks.* They are registered from a poll that is pending until a poll that is ready,
-//! or until they are dropped: a `next()` that is dropped leaves the stream registered. One that was
-//! notified and is dropped passes the notification on. Since a stream holds the receiver, no other
-//! receive can use up its notification. An element in a sink's slot stays there until it is in the
-//! channel; while it waits at a rendezvous, it is part of its offer.
+//! *Streams.* They are registered from a poll that is pending until a poll that is ready, or until
+//! they are dropped: a `next()` that is dropped leaves the stream registered. One that was notified
+//! and is dropped passes the notification on. Since a stream holds the receiver, no other receive
+//! can use up its notification.
 
 use std::borrow::BorrowMut;
 use std::future::Future;
@@ -20,8 +19,6 @@ use std::task::{Context, Poll};
 
 #[cfg(feature = "stream")]
 use futures_core::{FusedStream, Stream};
-#[cfg(feature = "stream")]
-use futures_sink::Sink;
 
 use super::error::{RecvError, SendError};
 use super::hub::{Done, Overflow, Shape};
@@ -418,150 +415,3 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> Drop for RecvStream<T, S, R> {
 
 shown!([T, S: Shape, R: BorrowMut<Receiver<T, S>>] RecvStream<T, S, R>, "RecvStream", this,
     "receiver": this.receiver(), "is_ended": this.is_ended);
-
-#[cfg(feature = "stream")]
-impl<T, S: Shape> Sender<T, S> {
-    /// Returns a [`Sink`] that sends the elements which are put into it; with the feature `stream`.
-    ///
-    /// ```
-    /// use futures_util::{SinkExt, StreamExt, future::join};
-    ///
-    /// let (tx, rx) = thalweg::channel::spsc(1);
-    /// let (mut sink, stream) = (tx.into_sink(), rx.into_stream());
-    /// let send = async {
-    ///     for n in 1..=100u64 {
-    ///         sink.send(n).await?;
-    ///     }
-    ///     sink.close().await
-    /// };
-    /// let (sent, sum) = futures_executor::block_on(join(
-    ///     send,
-    ///     stream.fold(0, |sum, n| async move { sum + n }),
-    /// ));
-    /// assert_eq!((sent, sum), (Ok(()), 5050));
-    /// ```
-    pub fn into_sink(mut self) -> SendSink<T, S> {
-        self.lend();
-        SendSink {
-            sender: Some(self),
-            slot: None,
-        }
-    }
-}
-
-#[cfg(feature = "stream")]
-/// Sends the elements that are put into it; see [`Sender::into_sink`].
-///
-/// It has a slot for one element besides the channel: `start_send` puts an element there, and
-/// `poll_flush`, or the `poll_ready` before the next element, sends it, as the channel's
-/// [`Overflow`](super::Overflow) says. At a rendezvous that is when a receiver has it. `poll_close`
-/// sends the element in the slot, then drops the sender, which disconnects the channel if there is
-/// no other.
-///
-/// Cancel-safe: the element in the slot stays there when the future that flushed it is dropped. A
-/// sink that waits and is polled no more: see [futures that wait and are not
-/// polled](super#futures-that-wait-and-are-not-polled). When the sink itself is dropped, an element
-/// in its slot is dropped unsent; [`into_inner`](Self::into_inner) returns it.
-///
-/// # Errors
-/// [`SendError`] with the element. That of `poll_ready` has the element that was in the slot; the
-/// caller still has the next one. After [`SendError::Full`], under
-/// [`Overflow::Reject`](super::Overflow::Reject), the sink can be used as before.
-///
-/// # Panics
-/// `start_send` panics if the slot is in use, since `poll_ready` was not called or was not ready.
-pub struct SendSink<T, S: Shape> {
-    /// Until the sink is closed.
-    sender: Option<Sender<T, S>>,
-    slot: Option<T>,
-}
-
-#[cfg(feature = "stream")]
-type Sent<T> = Poll<Result<(), SendError<T>>>;
-
-#[cfg(feature = "stream")]
-impl<T, S: Shape> SendSink<T, S> {
-    /// Returns the sender, for its counters or to be cloned; `None` once the sink is closed.
-    pub fn sender(&self) -> Option<&Sender<T, S>> {
-        self.sender.as_ref()
-    }
-
-    /// Returns the sender, unless the sink is closed, and the element that was not sent yet.
-    pub fn into_inner(mut self) -> (Option<Sender<T, S>>, Option<T>) {
-        self.cancel();
-        (self.sender.take(), self.slot.take())
-    }
-
-    /// Returns whether an element is not sent yet.
-    fn is_taken(&self) -> bool {
-        let waits = |sender: &Sender<T, S>| sender.registration.at_rendezvous.is_some();
-        self.slot.is_some() || self.sender.as_ref().is_some_and(waits)
-    }
-
-    /// Sends what is in the slot.
-    fn poll_slot(&mut self, context: &Context<'_>) -> Sent<T> {
-        match &mut self.sender {
-            Some(sender) => sender.poll_send(&mut self.slot, context),
-            // It was empty when the sink was closed.
-            None => Poll::Ready(Ok(())),
-        }
-    }
-
-    fn cancel(&mut self) {
-        if let Some(sender) = &mut self.sender {
-            sender.cancel_wait(&mut self.slot);
-        }
-    }
-}
-
-// Nothing is pinned: elements are moved out when they are sent.
-#[cfg(feature = "stream")]
-impl<T, S: Shape> Unpin for SendSink<T, S> {}
-
-#[cfg(feature = "stream")]
-impl<T, S: Shape> Sink<T> for SendSink<T, S> {
-    type Error = SendError<T>;
-
-    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Sent<T> {
-        self.get_mut().poll_slot(context)
-    }
-
-    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), SendError<T>> {
-        let this = self.get_mut();
-        match &this.sender {
-            Some(sender) if !sender.is_closed() => {
-                assert!(
-                    !this.is_taken(),
-                    "an element is put into a sink that was not ready for it"
-                );
-                this.slot = Some(value);
-                Ok(())
-            }
-            _ => Err(SendError::Disconnected(value)),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Sent<T> {
-        self.get_mut().poll_slot(context)
-    }
-
-    fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Sent<T> {
-        let this = self.get_mut();
-        let outcome = this.poll_slot(context);
-        if let Poll::Ready(Ok(())) = outcome {
-            this.sender = None;
-        }
-        outcome
-    }
-}
-
-#[cfg(feature = "stream")]
-impl<T, S: Shape> Drop for SendSink<T, S> {
-    fn drop(&mut self) {
-        self.cancel();
-    }
-}
-
-#[cfg(feature = "stream")]
-shown!([T, S: Shape] SendSink<T, S>, "SendSink", this,
-    "sender": this.sender, "is_taken": this.is_taken());

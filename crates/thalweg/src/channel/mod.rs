@@ -64,8 +64,7 @@
 //! made. One that was ready panics when it is polled again, as that of an `async fn` does; a
 //! [`OneshotReceiver`], which is an endpoint and a future, is ready with an error again.
 //! [`Receiver::stream`] and [`Receiver::into_stream`] poll by `poll_recv`; with the feature
-//! `stream`, off by default, they are a `futures_core::Stream`, and `Sender::into_sink` makes a
-//! `futures_sink::Sink`.
+//! `stream`, off by default, they are a `futures_core::Stream`.
 //!
 //! Dropping a future of a receive, a claim or `closed` loses nothing, nor does dropping one of
 //! [`Sender::send_from_async`]. The futures of [`Sender::send_async`] and
@@ -140,8 +139,6 @@ pub use error::{
     ClaimError, RecvError, RecvTimeoutError, SendError, SendManyError, SendTimeoutError,
     TryRecvError, TrySendError,
 };
-#[cfg(feature = "stream")]
-pub use future::SendSink;
 pub use future::{RecvFuture, RecvStream, SendFuture};
 pub use hub::{Counters, ManyReceivers, ManySenders, Mpmc, Mpsc, Overflow, Shape, Spsc};
 pub use named::NamedBuilder;
