@@ -134,8 +134,6 @@ mod models;
 mod priority;
 mod publisher;
 mod registry;
-#[cfg(all(test, not(any(loom, shuttle))))]
-mod simulated;
 mod topic;
 mod topic_buffer;
 mod visit;
@@ -146,7 +144,7 @@ pub use handle::{Bus, BusBuilder, SubscriptionBuilder};
 pub use inbox::{BusError, ExpressLaneCounts};
 pub use ledger::{ConsumerCounts, InboxReading, OutcomeCounts, PublisherCounts, Totals};
 pub use link::{PublishError, Reason};
-pub use priority::{Admission, AdmissionError, Burst, BurstError, Priority, Reserves};
+pub use priority::{Admission, AdmissionError, Priority};
 pub use publisher::Publisher;
 pub use registry::{InboxStats, Snapshot};
 pub use topic::{
