@@ -17,7 +17,6 @@ use super::priority::Priority;
 use super::registry::{Core, Opened};
 use super::topic::{Message, TopicId, Topics};
 use super::topic_buffer::{Envelope, Item};
-use super::visit::Visit;
 use super::{InboxId, PublisherId};
 use crate::channel::{self, Express, RecvError, RecvTimeoutError, TryRecvError};
 use crate::ring::sync::{Arc, fault, is_model_over};
@@ -500,70 +499,6 @@ impl<M: Message> Consumer<M> {
 
 /// The bound of the largest batch.
 pub const BATCH_MAX: usize = 256;
-
-impl<M: Message> Consumer<M> {
-    /// Calls the methods of `visitor`, a trait that [`topics!`](crate::topics!) declares, for up to
-    /// `max` messages that are in the inbox now, without waiting; returns their number. A call
-    /// costs as much as a `match`.
-    ///
-    /// ```
-    /// thalweg::topics! {
-    ///     pub enum Market => MarketVisitor {
-    ///         Trade(u64) in "market.trade" => on_trade,
-    ///         Halt(u32) in "market.halt" => on_halt,
-    ///     }
-    /// }
-    ///
-    /// struct Turnover(u64);
-    /// impl MarketVisitor for Turnover {
-    ///     fn on_trade(&mut self, price: &u64) {
-    ///         self.0 += price;
-    ///     }
-    /// }
-    ///
-    /// use thalweg::bus::{Bus, Topics};
-    /// let bus = Bus::<Market>::new()?;
-    /// let mut rx = bus.subscribe(Topics::matching::<Market>("market.*")?)?;
-    /// let mut tx = bus.publisher("feed")?;
-    /// tx.publish(Market::Trade(70))?;
-    /// tx.publish(Market::Halt(1))?;
-    /// let mut turnover = Turnover(0);
-    /// assert_eq!(rx.try_dispatch(64, &mut turnover), Ok(2));
-    /// assert_eq!(turnover.0, 70);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`try_recv_each`](Self::try_recv_each).
-    #[inline]
-    pub fn try_dispatch<V: ?Sized>(
-        &mut self,
-        max: usize,
-        visitor: &mut V,
-    ) -> Result<usize, TryRecvError>
-    where
-        M: Visit<V>,
-    {
-        self.try_recv_each(max, |delivery| delivery.message.visit(visitor))
-    }
-
-    /// Works as [`try_dispatch`](Self::try_dispatch), but blocks the thread until there is a
-    /// message.
-    ///
-    /// # Errors
-    /// As [`recv`](Self::recv).
-    #[inline]
-    pub fn wait_dispatch<V: ?Sized>(
-        &mut self,
-        max: usize,
-        visitor: &mut V,
-    ) -> Result<usize, RecvError>
-    where
-        M: Visit<V>,
-    {
-        self.wait_each(max, |delivery| delivery.message.visit(visitor))
-    }
-}
 
 impl<M: Message> Consumer<M> {
     /// Returns the id of the inbox.
