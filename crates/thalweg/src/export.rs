@@ -50,6 +50,7 @@ use std::time::{Duration, Instant};
 
 #[cfg(feature = "stats")]
 use thalweg_measure::histogram::Histogram;
+use thalweg_measure::random::SplitMix;
 
 use crate::ring::sync::IS_MODEL;
 
@@ -126,6 +127,49 @@ impl Arrivals {
     /// Returns the longest queue, in events.
     pub(crate) fn burst(&self) -> u64 {
         self.burst.ceil() as u64
+    }
+}
+
+/// The sums over all looks at a queue.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    capacity: u64,
+    waiting: u64,
+    waiting_max: u64,
+    waiting_sum: u64,
+    count: u64,
+    full: u64,
+    pub(crate) arrivals: Arrivals,
+}
+
+impl Looks {
+    pub(crate) fn see(&mut self, waiting: u64, capacity: u64) {
+        self.capacity = capacity;
+        self.waiting = waiting;
+        self.waiting_max = self.waiting_max.max(waiting);
+        self.waiting_sum += waiting;
+        self.count += 1;
+        self.full += u64::from(is_full(waiting, capacity));
+    }
+
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    pub(crate) fn write(&self, json: &mut Json) {
+        json.put("capacity", self.capacity);
+        json.put("waiting", self.waiting);
+        json.put("waiting_max", self.waiting_max);
+        json.put("waiting_sum", self.waiting_sum);
+        json.put("looks", self.count);
+        json.put("full_looks", self.full);
+    }
+
+    pub(crate) fn write_arrivals(&self, json: &mut Json) {
+        let (arrived, arrived_ns) = self.arrivals.span();
+        json.put("arrived", arrived);
+        json.put("arrived_ns", arrived_ns);
+        json.put("burst", self.arrivals.burst().max(self.waiting_max));
     }
 }
 
@@ -320,21 +364,17 @@ pub(crate) trait Source: Send {
 /// be sampled in the same phase; so the time between two samples is random, from a half of
 /// [`SAMPLE_PERIOD`] to one and a half.
 #[derive(Debug)]
-struct SampleTimes(u64);
+struct SampleTimes(SplitMix);
 
 impl SampleTimes {
     fn new() -> Self {
         let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-        Self(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 32)
+        let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
+        Self(SplitMix::new(seed))
     }
 
     fn wait(&mut self) -> Duration {
-        // SplitMix64: Steele, Lea and Flood 2014, Fast Splittable Pseudorandom Number Generators.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let part = (mixed >> 32) as f64 / f64::from(u32::MAX);
-        SAMPLE_PERIOD.mul_f64(0.5 + part)
+        SAMPLE_PERIOD.mul_f64(0.5 + self.0.unit())
     }
 }
 
@@ -599,7 +639,8 @@ mod tests {
     fn samples_hit_bursts_in_any_phase() {
         for bursts_per_s in [100.0, 200.0, 300.0, 1_000.0, 37.0] {
             for seed in 0..4 {
-                let (mut pace, mut now, mut full) = (SampleTimes(seed), Duration::ZERO, 0);
+                let (mut pace, mut now, mut full) =
+                    (SampleTimes(SplitMix::new(seed)), Duration::ZERO, 0);
                 for _ in 0..10_000 {
                     now += pace.wait();
                     full += u32::from((now.as_secs_f64() * bursts_per_s).fract() < 0.4);

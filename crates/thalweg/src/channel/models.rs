@@ -802,6 +802,8 @@ mod losing {
     use crate::channel::{Builder, ManyReceivers, ManySenders, Overflow, Shape};
     use loom::thread;
 
+    const FITS: &str = "a capacity or limit in range";
+
     fn dropping(builder: Builder) -> Builder {
         builder.overflow(Overflow::DropOldest)
     }
@@ -831,33 +833,21 @@ mod losing {
     #[test]
     fn a_sole_receiver_sees_each_gap() {
         check(1, &["release"], || {
-            one_receiver(
-                dropping(Builder::new(1))
-                    .spsc()
-                    .expect("a capacity in range"),
-            );
+            one_receiver(dropping(Builder::new(1)).spsc().expect(FITS))
         });
     }
 
     #[test]
     fn a_sole_receiver_of_an_unbounded_channel_sees_each_gap() {
         check(1, &[], || {
-            one_receiver(
-                dropping(Builder::unbounded(1))
-                    .spsc()
-                    .expect("a limit in range"),
-            );
+            one_receiver(dropping(Builder::unbounded(1)).spsc().expect(FITS))
         });
     }
 
     #[test]
     fn a_receiver_that_could_be_one_of_many_sees_each_gap() {
         check(1, &["unreported_kept"], || {
-            one_receiver(
-                dropping(Builder::new(1))
-                    .mpmc()
-                    .expect("a capacity in range"),
-            );
+            one_receiver(dropping(Builder::new(1)).mpmc().expect(FITS))
         });
     }
 
@@ -892,22 +882,14 @@ mod losing {
     #[test]
     fn what_two_senders_drop_is_reported_once() {
         check(1, &["count_torn"], || {
-            two_senders(
-                dropping(Builder::new(2))
-                    .mpmc()
-                    .expect("a capacity in range"),
-            );
+            two_senders(dropping(Builder::new(2)).mpmc().expect(FITS))
         });
     }
 
     #[test]
     fn what_two_senders_drop_is_reported_to_the_sole_receiver() {
         check(1, &["count_torn"], || {
-            two_senders(
-                dropping(Builder::new(2))
-                    .mpsc()
-                    .expect("a capacity in range"),
-            );
+            two_senders(dropping(Builder::new(2)).mpsc().expect(FITS))
         });
     }
 
@@ -942,11 +924,7 @@ mod losing {
     #[test]
     fn a_loss_is_reported_to_one_of_two_receivers() {
         check(1, &["unreported_kept"], || {
-            two_receivers(
-                dropping(Builder::new(1))
-                    .mpmc()
-                    .expect("a capacity in range"),
-            );
+            two_receivers(dropping(Builder::new(1)).mpmc().expect(FITS))
         });
     }
 }

@@ -8,7 +8,7 @@ use super::builder::{BuildError, Builder, SOFT_LIMIT};
 use super::hub::{Gate, Mpmc, Mpsc, Overflow, Shape, Spsc};
 use super::sender::Sender;
 use super::stores::SendEnd;
-use crate::export::{self, Arrivals, Export, Held, Json, Source, is_full};
+use crate::export::{self, Export, Held, Json, Looks, Source};
 use crate::ring::sync::Arc;
 
 /// Builds a channel with a name; see [`Builder::name`].
@@ -107,19 +107,14 @@ struct Exported<T> {
     began: Instant,
     looked_ns: u64,
     active_ns: u64,
-    waiting: u64,
-    waiting_max: u64,
-    waiting_sum: u64,
-    looks: u64,
-    full_looks: u64,
     sent: u64,
-    arrivals: Arrivals,
+    looks: Looks,
 }
 
 impl<T> Exported<T> {
     fn new<S: Shape>(name: String, tx: &Sender<T, S>) -> Option<Self> {
-        let mut arrivals = Arrivals::default();
-        arrivals.see(0, 0, None);
+        let mut looks = Looks::default();
+        looks.arrivals.see(0, 0, None);
         Some(Self {
             name,
             end: tx.end.shared()?,
@@ -128,13 +123,8 @@ impl<T> Exported<T> {
             began: Instant::now(),
             looked_ns: 0,
             active_ns: 0,
-            waiting: 0,
-            waiting_max: 0,
-            waiting_sum: 0,
-            looks: 0,
-            full_looks: 0,
             sent: 0,
-            arrivals,
+            looks,
         })
     }
 }
@@ -146,18 +136,14 @@ impl<T: Send + 'static> Source for Exported<T> {
 
     fn sample(&mut self) -> Held {
         let sent = self.end.sent();
-        self.waiting = self.end.len() as u64;
+        let (waiting, capacity) = (self.end.len() as u64, self.end.capacity() as u64);
         self.looked_ns = self.began.elapsed().as_nanos() as u64;
         if sent != self.sent {
             self.active_ns = self.looked_ns;
         }
         self.sent = sent;
-        self.looks += 1;
-        let is_full = is_full(self.waiting, self.end.capacity() as u64);
-        self.full_looks += u64::from(is_full);
-        self.waiting_max = self.waiting_max.max(self.waiting);
-        self.waiting_sum += self.waiting;
-        self.arrivals.see(sent, self.looked_ns, None);
+        self.looks.see(waiting, capacity);
+        self.looks.arrivals.see(sent, self.looked_ns, None);
         None
     }
 
@@ -167,18 +153,12 @@ impl<T: Send + 'static> Source for Exported<T> {
             Overflow::DropOldest => (counters.dropped, 0),
             _ => (0, counters.dropped),
         };
-        let gone = self.waiting + counters.discarded + evicted;
-        let (arrived, arrived_ns) = self.arrivals.span();
+        let gone = self.looks.waiting() + counters.discarded + evicted;
         json.put("elapsed_ns", self.looked_ns);
         json.put_text("name", &self.name);
         json.objects("inboxes", [()], |json, ()| {
             json.put("inbox", 0);
-            json.put("capacity", self.end.capacity());
-            json.put("waiting", self.waiting);
-            json.put("waiting_max", self.waiting_max);
-            json.put("waiting_sum", self.waiting_sum);
-            json.put("looks", self.looks);
-            json.put("full_looks", self.full_looks);
+            self.looks.write(json);
             json.put("issued", self.sent + offered);
             json.put("admitted", self.sent);
             json.put("lost", counters.dropped);
@@ -187,9 +167,7 @@ impl<T: Send + 'static> Source for Exported<T> {
             json.put("discarded", counters.discarded);
             json.put("events", self.sent.saturating_sub(gone));
             json.put("active_ns", self.active_ns);
-            json.put("arrived", arrived);
-            json.put("arrived_ns", arrived_ns);
-            json.put("burst", self.waiting_max);
+            self.looks.write_arrivals(json);
         });
     }
 }

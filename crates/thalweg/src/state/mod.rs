@@ -54,7 +54,7 @@ use std::time::Instant;
 use thalweg_measure::clock::Clock;
 
 use crate::ring::sync::{AtomicU64, Mutex, Ordering, fault, lock, order};
-use crate::wait::{EventCount, Pace, Registration, WaitMode, block, wait_until};
+use crate::wait::{EventCount, Registration, block_at_low_power, wait_until};
 
 pub use lifecycle::{Lifecycle, StateSet};
 
@@ -294,12 +294,7 @@ impl StateView {
     /// No declared transitions lead there any more.
     pub fn wait_for(&self, wanted: impl Into<StateSet>) -> Result<(), Unreachable> {
         let check = self.check_for(wanted.into());
-        let outcome = block(
-            &self.event_count,
-            &mut Pace::new(WaitMode::LowPower),
-            None,
-            check,
-        );
+        let outcome = block_at_low_power(&self.event_count, None, check);
         outcome.expect("without a deadline it does not time out")
     }
 
@@ -312,13 +307,8 @@ impl StateView {
         wanted: impl Into<StateSet>,
         deadline: Instant,
     ) -> Result<(), WaitError> {
-        let (wanted, pace) = (wanted.into(), &mut Pace::new(WaitMode::LowPower));
-        match block(
-            &self.event_count,
-            pace,
-            Some(deadline),
-            self.check_for(wanted),
-        ) {
+        let wanted = wanted.into();
+        match block_at_low_power(&self.event_count, Some(deadline), self.check_for(wanted)) {
             Ok(outcome) => outcome.map_err(WaitError::Unreachable),
             Err(_) => Err(WaitError::TimedOut {
                 of: self.of,

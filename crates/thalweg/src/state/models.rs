@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::ring::sync::{AtomicU32, Ordering, fault, models};
-use crate::wait::{Pace, WaitMode, block};
+use crate::wait::block_at_low_power;
 use loom::thread;
 // Not the model's, which must not be touched once a model has failed.
 use std::sync::Arc;
@@ -106,12 +106,7 @@ fn a_passing_state() {
             .change(Running, Draining, "the end")
             .expect("running");
     });
-    let waited = block(
-        &state.event_count,
-        &mut Pace::new(WaitMode::LowPower),
-        None,
-        looking,
-    );
+    let waited = block_at_low_power(&state.event_count, None, looking);
     assert_eq!(waited, Ok(Ok(())));
     other.join().unwrap();
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use super::parker::{self, Ended, Parker};
-use super::{Entry, EventCount, Kind, Pace};
+use super::{Entry, EventCount, Kind, Pace, WaitMode};
 use crate::ring::sync::{fault, is_model_over};
 
 /// The error of a wait whose deadline was reached.
@@ -48,6 +48,20 @@ pub fn block<R>(
             deadline,
         ),
     }
+}
+
+/// Works as [`block`], by a pace of its own that never spins.
+pub(crate) fn block_at_low_power<R>(
+    event_count: &EventCount,
+    deadline: Option<Instant>,
+    attempt: impl FnMut() -> Option<R>,
+) -> Result<R, TimedOut> {
+    block(
+        event_count,
+        &mut Pace::new(WaitMode::LowPower),
+        deadline,
+        attempt,
+    )
 }
 
 /// A waiter's registration with an event count, which the caller passes to each method.

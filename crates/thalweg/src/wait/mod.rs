@@ -47,7 +47,9 @@ mod strategy;
 mod wait_queue;
 
 pub(crate) use crate::ring::panics::{Panics, discard, let_go, wake};
-pub(crate) use block::{Registration, Waiter, block_waiter, poll_until, wait_until};
+pub(crate) use block::{
+    Registration, Waiter, block_at_low_power, block_waiter, poll_until, wait_until,
+};
 pub use block::{TimedOut, block};
 pub use costs::WaitCosts;
 pub use event_count::EventCount;

@@ -8,7 +8,7 @@ use crate::bus::ledger::InboxReading;
 use crate::bus::registry::Core;
 use crate::bus::topic::Message;
 use crate::bus::{Bus, InboxId};
-use crate::export::{Arrivals, Held, Json, Source, is_full};
+use crate::export::{Held, Json, Looks, Source, is_full};
 
 /// The number of inboxes whose figures are kept, also when they are gone, until others need the
 /// place.
@@ -18,15 +18,10 @@ const INBOXES_MAX: usize = 256;
 #[derive(Debug, Default)]
 struct Inbox {
     last: InboxReading,
-    waiting_max: u64,
-    /// The sum over all looks.
-    waiting_sum: u64,
-    looks: u64,
-    full_looks: u64,
+    looks: Looks,
     express: Option<Express>,
     /// When it was seen first, and when it last had moved.
     active: (u64, u64),
-    arrivals: Arrivals,
 }
 
 /// The sums over all readings of an express lane.
@@ -67,24 +62,16 @@ impl Inbox {
         if has_moved {
             self.active.1 = reading.at_ns;
         }
-        self.looks += 1;
-        self.full_looks += u64::from(is_full(reading.waiting, reading.capacity));
-        self.waiting_max = self.waiting_max.max(reading.waiting);
-        self.waiting_sum += reading.waiting;
+        self.looks.see(reading.waiting, reading.capacity);
         let work = reading.busy_ns as f64 / reading.consumers.max(1) as f64;
         let service = (reading.taken > 0).then(|| work / reading.taken as f64);
-        self.arrivals.see(reading.issued, reading.at_ns, service);
+        (self.looks.arrivals).see(reading.issued, reading.at_ns, service);
         self.last = reading;
     }
 
     fn write(&self, json: &mut Json) {
         let last = &self.last;
-        json.put("capacity", last.capacity);
-        json.put("waiting", last.waiting);
-        json.put("waiting_max", self.waiting_max);
-        json.put("waiting_sum", self.waiting_sum);
-        json.put("looks", self.looks);
-        json.put("full_looks", self.full_looks);
+        self.looks.write(json);
         if let Some(express) = &self.express {
             express.write(json);
         }
@@ -99,10 +86,7 @@ impl Inbox {
         json.put("events", last.taken);
         json.put("busy_ns", last.busy_ns);
         json.put("active_ns", self.active.1.saturating_sub(self.active.0));
-        let (arrived, arrived_ns) = self.arrivals.span();
-        json.put("arrived", arrived);
-        json.put("arrived_ns", arrived_ns);
-        json.put("burst", self.arrivals.burst().max(self.waiting_max));
+        self.looks.write_arrivals(json);
     }
 }
 
@@ -137,7 +121,7 @@ impl<M: Message> Exported<M> {
                     active: (since_ns, since_ns),
                     ..Inbox::default()
                 };
-                inbox.arrivals.see(0, since_ns, None);
+                inbox.looks.arrivals.see(0, since_ns, None);
                 inbox
             });
             inbox.see(reading, express);

@@ -5,7 +5,7 @@ use super::*;
 use crate::channel::models::cancelling::run;
 use crate::ring::sync::{AtomicBool, AtomicU32, fault, models};
 use crate::wait::barrier::simulated::{Simulation, over};
-use crate::wait::{Pace, Registration, TimedOut, WaitMode, block, wait_until};
+use crate::wait::{Registration, TimedOut, block_at_low_power, wait_until};
 use loom::thread;
 // Not the model's, which must not be touched once a model has failed.
 use std::sync::Arc;
@@ -52,8 +52,7 @@ impl Stock {
     }
 
     fn wait(&self, deadline: Option<Instant>) -> Result<(), TimedOut> {
-        let mut pace = Pace::new(WaitMode::LowPower);
-        block(&self.event_count, &mut pace, deadline, || self.look())
+        block_at_low_power(&self.event_count, deadline, || self.look())
     }
 
     /// Has been waited on before.
@@ -232,13 +231,7 @@ fn closing() {
     let shared = Stock::new();
     let wait = |shared: &Stock| {
         let closed = || shared.closed.load(order::closed()).then_some(());
-        block(
-            &shared.event_count,
-            &mut Pace::new(WaitMode::LowPower),
-            None,
-            closed,
-        )
-        .unwrap();
+        block_at_low_power(&shared.event_count, None, closed).unwrap();
     };
     let waiter = spawn(&shared, wait);
     let closer = spawn(&shared, |shared| {
@@ -257,8 +250,8 @@ mod chain {
     use super::{AtomicBool, Simulation, Stock, fault, over, thread};
     use super::{check_of_three, model_of_two_preemptions, spawn};
     use crate::ring::sync::{models, order};
+    use crate::wait::block_at_low_power;
     use crate::wait::event_count::{Entry, EventCount, Kind};
-    use crate::wait::{Pace, WaitMode, block};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool as Flag, Ordering::Relaxed};
     use std::task::{Wake, Waker};
@@ -406,13 +399,7 @@ mod chain {
     fn two_sleepers() {
         let pair = Pair::new();
         let wait = |pair: &Pair| {
-            block(
-                &pair.event_count,
-                &mut Pace::new(WaitMode::LowPower),
-                None,
-                || pair.take(),
-            )
-            .unwrap();
+            block_at_low_power(&pair.event_count, None, || pair.take()).unwrap();
             pair.pass_on();
         };
         let notifier = {
@@ -504,13 +491,7 @@ mod chain {
             let pair = Arc::clone(&pair);
             thread::spawn(move || {
                 let look = || pair.take();
-                block(
-                    &pair.event_count,
-                    &mut Pace::new(WaitMode::LowPower),
-                    None,
-                    look,
-                )
-                .unwrap();
+                block_at_low_power(&pair.event_count, None, look).unwrap();
                 pair.pass_on();
             })
         };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::wait::{Pace, TimedOut, WaitMode, block};
+use crate::wait::{Pace, TimedOut, WaitMode, block, block_at_low_power};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -256,21 +256,16 @@ fn a_panicking_attempt_leaves_no_wait_behind_and_passes_the_notification_on() {
     let (other, waker) = Alarm::pair();
     let mut looks = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        block(
-            &event_count,
-            &mut Pace::new(WaitMode::LowPower),
-            None,
-            || {
-                looks += 1;
-                // The second look comes after this thread has listed itself.
-                if looks == 2 {
-                    let _ = event_count.register(&waker);
-                    event_count.notify_one();
-                    panic!("while looking");
-                }
-                None::<()>
-            },
-        )
+        block_at_low_power(&event_count, None, || {
+            looks += 1;
+            // The second look comes after this thread has listed itself.
+            if looks == 2 {
+                let _ = event_count.register(&waker);
+                event_count.notify_one();
+                panic!("while looking");
+            }
+            None::<()>
+        })
     }));
     assert!(outcome.is_err());
     assert_eq!((other.count(), event_count.waiting()), (1, 0));
@@ -292,12 +287,12 @@ fn a_wait_within_a_wait_does_not_take_its_notification() {
             inner.notify_one();
         });
         let mut looks = 0;
-        let found = block(&outer, &mut Pace::new(WaitMode::LowPower), None, || {
+        let found = block_at_low_power(&outer, None, || {
             looks += 1;
             if looks == 2 {
                 begun.store(1, SeqCst);
                 let second = || (state.load(SeqCst) == 2).then_some(());
-                block(&inner, &mut Pace::new(WaitMode::LowPower), None, second).unwrap();
+                block_at_low_power(&inner, None, second).unwrap();
                 return None;
             }
             (state.load(SeqCst) > 0).then_some(looks)
@@ -324,7 +319,7 @@ mod chain {
     use crate::wait::event_count::{
         ARMED, EventCount, IDLE_MAX, Kind, OLD, SUPPRESSED_MAX, WAITER, WAKING,
     };
-    use crate::wait::{Pace, TimedOut, WaitMode, block};
+    use crate::wait::{TimedOut, block_at_low_power};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::Ordering::SeqCst;
     use std::time::Instant;
@@ -547,22 +542,17 @@ mod chain {
         let (counter, waker) = Alarm::pair();
         let mut looks = 0;
         let deadline = Some(Instant::now());
-        let outcome = block(
-            &event_count,
-            &mut Pace::new(WaitMode::LowPower),
-            deadline,
-            || {
-                looks += 1;
-                // The second look comes after this thread has listed itself.
-                if looks == 2 {
-                    let _ = event_count.register_as(&waker, Kind::Thread);
-                    event_count.notify_chained();
-                    event_count.notify_chained();
-                    assert_eq!((counter.count(), word(&event_count) & WAKING), (0, WAKING));
-                }
-                None::<()>
-            },
-        );
+        let outcome = block_at_low_power(&event_count, deadline, || {
+            looks += 1;
+            // The second look comes after this thread has listed itself.
+            if looks == 2 {
+                let _ = event_count.register_as(&waker, Kind::Thread);
+                event_count.notify_chained();
+                event_count.notify_chained();
+                assert_eq!((counter.count(), word(&event_count) & WAKING), (0, WAKING));
+            }
+            None::<()>
+        });
         // It looked after it was woken, and found nothing: there was nothing for the other, either.
         // (Its deadline had passed by then, so that it did not sleep once more.)
         assert_eq!((outcome, looks), (Err(TimedOut), 3));
@@ -579,21 +569,16 @@ mod chain {
             let (counter, waker) = Alarm::pair();
             let mut looks = 0;
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                block(
-                    &event_count,
-                    &mut Pace::new(WaitMode::LowPower),
-                    None,
-                    || {
-                        looks += 1;
-                        if looks == 2 {
-                            let _ = event_count.register_as(&waker, Kind::Thread);
-                            event_count.notify_chained();
-                            event_count.notify_chained();
-                        }
-                        assert!(looks < panics_in, "while looking");
-                        None::<()>
-                    },
-                )
+                block_at_low_power(&event_count, None, || {
+                    looks += 1;
+                    if looks == 2 {
+                        let _ = event_count.register_as(&waker, Kind::Thread);
+                        event_count.notify_chained();
+                        event_count.notify_chained();
+                    }
+                    assert!(looks < panics_in, "while looking");
+                    None::<()>
+                })
             }));
             assert!(outcome.is_err());
             assert_eq!(
@@ -610,19 +595,14 @@ mod chain {
         let event_count = EventCount::new();
         let (counter, waker) = Alarm::pair();
         let mut looks = 0;
-        let found = block(
-            &event_count,
-            &mut Pace::new(WaitMode::LowPower),
-            None,
-            || {
-                looks += 1;
-                (looks == 2).then(|| {
-                    let _ = event_count.register_as(&waker, Kind::Thread);
-                    event_count.notify_chained();
-                    event_count.notify_chained();
-                })
-            },
-        );
+        let found = block_at_low_power(&event_count, None, || {
+            looks += 1;
+            (looks == 2).then(|| {
+                let _ = event_count.register_as(&waker, Kind::Thread);
+                event_count.notify_chained();
+                event_count.notify_chained();
+            })
+        });
         assert_eq!(found, Ok(()));
         assert_eq!((counter.count(), word(&event_count) & WAKING), (1, 0));
     }
