@@ -13,8 +13,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 
-/// The header in which a member is given the time of a call, in milliseconds: it does not begin with
-/// a call that no client waits for.
+/// The header in which a member is given the time of a call, in milliseconds: it does not begin
+/// with a call that no client waits for.
 const GRPC_TIMEOUT: &str = "grpc-timeout";
 /// Bytes of an answer that a member sends before any were read.
 const WINDOW_BYTES: u32 = 8 << 20;

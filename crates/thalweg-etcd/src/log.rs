@@ -101,8 +101,8 @@ impl Default for Times {
 
 /// A command log in an etcd cluster.
 ///
-/// Blocks the calling thread until a member has answered, as long as its [`Times`] allow: those of a
-/// call, that of a connection more for each member that cannot be reached, and once more where a
+/// Blocks the calling thread until a member has answered, as long as its [`Times`] allow: those of
+/// a call, that of a connection more for each member that cannot be reached, and once more where a
 /// connection has to be looked at; what reads may call twice. To find a batch takes several reads.
 #[derive(Debug)]
 pub struct EtcdLog {

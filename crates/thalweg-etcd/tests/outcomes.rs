@@ -347,9 +347,9 @@ fn log_in(members: &[&str], times: Times) -> EtcdLog {
     EtcdLog::with_times(address, times).expect("a poll")
 }
 
-/// Runs a scenario in which a member leaves a request without an answer, with more and more time for
-/// each call, until it returns that no other call was given up, and that the member has got that
-/// request in its time: how much that takes depends on the machine.
+/// Runs a scenario in which a member leaves a request without an answer, with more and more time
+/// for each call, until it returns that no other call was given up, and that the member has got
+/// that request in its time: how much that takes depends on the machine.
 fn given_up(scenario: impl Fn(Times) -> bool) {
     let mut call = Duration::from_millis(100);
     for _ in 0..12 {

@@ -60,8 +60,8 @@ impl Idle {
         said
     }
 
-    /// Reads the notice, then writes this data and closes the input. Returns `None` where the program
-    /// did not wait for as long as this thread had no core.
+    /// Reads the notice, then writes this data and closes the input. Returns `None` where the
+    /// program did not wait for as long as this thread had no core.
     #[track_caller]
     fn says_then_gets(mut self, data: &[u8]) -> Option<Ended> {
         let notice = self.notice();
