@@ -447,7 +447,8 @@ impl<S: Storage> ExchangeThread<S> {
         let Some(figures) = self.driver.exchange().figures() else {
             return;
         };
-        if figures.stats.leads && self.shared.lifecycle.is(Lifecycle::Following) {
+        let is_following = self.shared.lifecycle.is(Lifecycle::Following);
+        if figures.stats.leads && is_following && self.shared.is_listening() {
             self.shared.lifecycle.change_to(Lifecycle::Ready);
         }
         self.note_at = Some(now + NOTE_AFTER);

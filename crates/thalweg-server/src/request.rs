@@ -96,6 +96,15 @@ impl Requests {
         is_sent && waker.wake().is_ok()
     }
 
+    /// Wakes the exchange's thread, if it has begun.
+    pub(crate) fn wake(&self) {
+        if let Some((_, waker)) = self.way.get()
+            && let Err(error) = waker.wake()
+        {
+            tracing::error!(%error, "the thread of the exchange could not be woken");
+        }
+    }
+
     /// Asks for statistics. Returns `None` where there are none, or they are not there in time.
     pub(crate) async fn stats(&self) -> Option<Box<Snapshot>> {
         let (sender, receiver) = oneshot::channel();

@@ -201,6 +201,7 @@ impl Server {
         }
         // Not before: a client that comes meanwhile is refused by the system, and comes again.
         let listeners = start_listeners(&shared, bound)?;
+        shared.note_listening();
         if !is_replica {
             // Unless it has failed meanwhile.
             shared.lifecycle.change_to(Lifecycle::Ready);

@@ -1,6 +1,6 @@
 //! The state that all connections of a server share.
 
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) order_notes: OrderNotes,
     pub(crate) listing: Listing,
     pub(crate) lifecycle: Arc<LifecycleCell>,
+    /// Whether the listeners are open: a replica that leads is ready then.
+    is_listening: AtomicBool,
     /// The figures of a replica.
     replica: Mutex<Option<ReplicaFigures>>,
     /// Once the exchange is open.
@@ -94,6 +96,7 @@ impl Shared {
             order_notes: OrderNotes::default(),
             listing: Listing::default(),
             lifecycle,
+            is_listening: AtomicBool::default(),
             replica: Mutex::default(),
             reports: OnceLock::new(),
             keys: RwLock::new(keys.map(Arc::new)),
@@ -107,6 +110,18 @@ impl Shared {
             log_welcomed: LogLimit::new(100, 1_000),
             log_refused: LogLimit::new(5, 50),
         }
+    }
+
+    /// Notes that the listeners are open, and wakes the exchange's thread, which may wait for that.
+    pub(crate) fn note_listening(&self) {
+        // ORDERING: Relaxed, pairs with the load in is_listening(); a flag alone.
+        self.is_listening.store(true, Ordering::Relaxed);
+        self.requests.wake();
+    }
+
+    pub(crate) fn is_listening(&self) -> bool {
+        // ORDERING: Relaxed, pairs with the store in note_listening(); a flag alone.
+        self.is_listening.load(Ordering::Relaxed)
     }
 
     /// Notes the figures of a replica.

@@ -471,6 +471,9 @@ fn a_replica_takes_readers_and_keeps_them_when_it_takes_over() {
         turn(&mut thread);
     }
     turn(&mut thread);
+    assert_eq!(lifecycle.get(), Lifecycle::Following, "clients are refused");
+    thread.shared.note_listening();
+    turn(&mut thread);
     assert_eq!(lifecycle.get(), Lifecycle::Ready);
     for role in [Role::Read, Role::Trade, Role::Admin] {
         assert_eq!(objection(&mut thread, role), None);
