@@ -34,6 +34,8 @@ struct Reader {
     /// The epochs in which it was, without those that came twice in a row.
     epochs: Vec<Epoch>,
     connections: usize,
+    /// The server has said that messages were missed, and no snapshot has come since.
+    has_missed: bool,
 }
 
 impl Reader {
@@ -50,6 +52,7 @@ impl Reader {
             check: GapDetector::new(),
             epochs: Vec::new(),
             connections: 0,
+            has_missed: false,
         }
     }
 
@@ -62,11 +65,21 @@ impl Reader {
                     self.book.restart(&snapshot).expect("it is of the symbol");
                     let (epoch, channels) = (snapshot.epoch, snapshot.channels);
                     self.check = GapDetector::after(epoch, channels, snapshot.sequence);
+                    if std::mem::take(&mut self.has_missed) {
+                        let is_newer = self.epochs.last() < Some(&epoch);
+                        assert!(is_newer, "messages of epoch {epoch:?} were missed");
+                    }
                     if self.epochs.last() != Some(&epoch) {
                         self.epochs.push(epoch);
                     }
                 }
+                // The replica had no core to write what came behind the beginning of an epoch.
+                Event::Conflated(conflated) => {
+                    assert!(conflated.symbol.is_none() && conflated.missed > 0);
+                    self.has_missed = true;
+                }
                 Event::Market(message) => {
+                    assert!(!self.has_missed, "a snapshot comes first");
                     self.check.check(&message).expect("no message is missing");
                     self.book.apply(&message).expect("no message is missing");
                 }
