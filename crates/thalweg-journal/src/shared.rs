@@ -18,6 +18,7 @@ mod group;
 #[cfg(all(test, shuttle))]
 mod models;
 mod retaining;
+mod together;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -43,6 +44,7 @@ use crate::storage::{Storage, WriteSync};
 use crate::tail::Tail;
 use crate::watermark::Watermark;
 pub use group::GroupCommit;
+pub use together::Together;
 
 #[derive(Debug)]
 struct State<S: Storage> {
@@ -106,6 +108,14 @@ impl<S: Storage> Inner<S> {
         }
     }
 
+    /// Wakes a leader that gathers, where there is enough now.
+    fn note_appended(&self, state: &State<S>) {
+        let skips = self.options.faults.has(Seeded::SkipEnoughNotification);
+        if state.gathering && self.group.is_enough(&state.open) && !skips {
+            self.gathered.notify_one();
+        }
+    }
+
     fn wait<'s>(&self, state: MutexGuard<'s, State<S>>) -> MutexGuard<'s, State<S>> {
         let woken = self.finished.wait(state);
         woken.unwrap_or_else(PoisonError::into_inner)
@@ -143,6 +153,7 @@ pub struct Shared<K: RecordType + ?Sized, S: Storage = crate::DefaultStorage> {
 }
 
 /// Until it is dropped, this thread runs a closure that builds a record.
+#[derive(Debug)]
 struct Building<'i>(&'i AtomicU64);
 
 impl<'i> Building<'i> {
@@ -308,17 +319,7 @@ impl<K: RecordType + ?Sized, S: Storage> Shared<K, S> {
         state.open.finish();
         let lsn = state.next;
         state.next = lsn.after(1);
-        let is_enough = self.inner.group.is_enough(&state.open);
-        if state.gathering
-            && is_enough
-            && !self
-                .inner
-                .options
-                .faults
-                .has(Seeded::SkipEnoughNotification)
-        {
-            self.inner.gathered.notify_one();
-        }
+        self.inner.note_appended(&state);
         Ok(lsn)
     }
 
