@@ -274,6 +274,31 @@ pub enum Command {
 }
 
 impl Command {
+    /// Becomes a copy of another one, as by `clone_from`.
+    #[inline(always)]
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        match *other {
+            Self::Place(place) => self.put(Self::Place(place)),
+            Self::Cancel {
+                uid,
+                symbol,
+                order_id,
+            } => self.put(Self::cancel(uid, symbol, order_id)),
+            _ => self.clone_from(other),
+        }
+    }
+
+    /// Becomes another one: where it is a frequent one, without a look at what is to be dropped.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, other: Self) {
+        match self {
+            Self::Place(_) | Self::Cancel { .. } => {
+                std::mem::forget(std::mem::replace(self, other));
+            }
+            _ => *self = other,
+        }
+    }
+
     /// Takes an order out of its book.
     #[must_use]
     #[inline]

@@ -17,15 +17,15 @@ use crate::wire::{Bits, Form, Wire, present, wire};
 
 wire! {
     /// An order: its type and side in byte 6, its flags in byte 7.
-    struct PlaceForm = Place [order_type: OrderType, action: Action; flags: OrderFlags] {
+    pub(super) struct PlaceForm = Place [order_type: OrderType, action: Action; flags: OrderFlags] {
         symbol: SymbolId, uid: UserId, order_id: OrderId,
         price: i64, reserve_price: i64, size: i64,
     }
-    struct CancelForm = Command::Cancel { symbol: SymbolId, uid: UserId, order_id: OrderId }
-    struct MoveForm = Command::Move {
+    pub(super) struct CancelForm = Command::Cancel { symbol: SymbolId, uid: UserId, order_id: OrderId }
+    pub(super) struct MoveForm = Command::Move {
         symbol: SymbolId, uid: UserId, order_id: OrderId, price: i64,
     }
-    struct ReduceForm = Command::Reduce {
+    pub(super) struct ReduceForm = Command::Reduce {
         symbol: SymbolId, uid: UserId, order_id: OrderId, by: i64,
     }
     struct ConditionsForm = Conditions [
@@ -208,6 +208,7 @@ macro_rules! commands {
 
         /// Returns how long a command's frame is, in bytes.
         #[must_use]
+        #[inline]
         pub fn command_bytes(command: &Command) -> usize {
             match command {
                 Command::Place(_) => PlaceForm::BYTES,
@@ -271,7 +272,7 @@ commands! {
 ///
 /// # Errors
 /// [`CodecError::BufferTooSmall`], or of a batch [`CodecError::TooLong`]; nothing is written then.
-#[inline]
+#[inline(always)]
 pub fn encode_command(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
     match command {
         Command::Place(place) => put::<PlaceForm>(place, out),
@@ -341,7 +342,7 @@ fn read_into<B: Body<Value: Into<Command>>>(
 
 /// Whether the head is that of an order, without a look at the codes in its own bytes.
 #[inline(always)]
-fn is_place(head: Head) -> bool {
+pub(super) fn is_place(head: Head) -> bool {
     head.number() & Head::FORM == PlaceForm::HEAD && head.own[0] <= PlaceForm::SMALL_MAX[0]
 }
 

@@ -204,6 +204,12 @@ impl<B: Body> Whole<B> {
         let (own, body) = B::of(value);
         Self::new(own, body)
     }
+
+    /// Decodes the value; the rest of the head is not looked at.
+    #[inline(always)]
+    pub(super) fn value(&self) -> Result<B::Value, CodecError> {
+        self.body.value(self.head.own, [OWN_AT, HEAD_BYTES])
+    }
 }
 
 /// Writes a frame of fixed length at the beginning of `out`, and returns its length.
@@ -233,7 +239,7 @@ pub(super) fn read<B: Body>(bytes: &[u8], head: Head) -> Result<B::Value, CodecE
     let Ok((frame, _)) = Whole::<B>::ref_from_prefix(bytes) else {
         return Err(CodecError::Incomplete { needed, have });
     };
-    frame.body.value(head.own, [OWN_AT, HEAD_BYTES])
+    frame.value()
 }
 
 /// The beginning of `out` that a frame of `needed` bytes takes.

@@ -125,6 +125,17 @@ impl Owner {
             lag_max: LAG_MAX,
         }
     }
+
+    /// Counts a command whose record of this many bytes was appended. Returns its number.
+    #[inline]
+    pub(super) const fn note_taken(&mut self, bytes: usize) -> u64 {
+        let number = self.number;
+        self.number += 1;
+        self.commands += 1;
+        self.bytes += bytes as u64;
+        self.is_unflushed = true;
+        number
+    }
 }
 
 /// Reports of the commands that are being published.

@@ -6,8 +6,11 @@
 //! do not wait for the disk. [`Admission`] knows the last sequence of each session, and how many of
 //! its commands are in flight.
 
+use thalweg_measure::clock::Clock;
+
 use super::options::SessionLimits;
 use super::record::Origin;
+use super::submission::Submission;
 use super::tables::{Note, SessionSlot, Sessions};
 use crate::command::Command;
 use crate::engine::index::Index;
@@ -56,6 +59,24 @@ impl Slot {
             0 => self.taken,
             due => due,
         }
+    }
+
+    /// Becomes a command with a number, of the session with this slot, that was due at this time.
+    #[inline(always)]
+    pub(super) fn begin(
+        &mut self,
+        request: Submission<'_>,
+        (number, session): (u64, u32),
+        (due, is_stamped): (u64, bool),
+    ) {
+        self.command.copy_from(request.command);
+        (self.number, self.tag) = (number, request.tag);
+        (self.origin, self.session) = (request.origin, session);
+        self.due = due;
+        self.taken = match is_stamped {
+            true => Clock::global().ticks(),
+            false => 0,
+        };
     }
 
     /// Returns its session and its sequence.
@@ -176,7 +197,7 @@ impl InFlight {
     }
 
     /// Returns the slot for the next command or query. There must be room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self) -> &mut Slot {
         debug_assert!(self.len() < self.capacity, "the caller looks");
         if self.len() == 0 {
@@ -185,9 +206,14 @@ impl InFlight {
         let position = self.taken;
         self.taken += 1;
         if position & (self.capacity - 1) == self.slots.len() {
-            self.slots.push(Slot::new(self.events, self.levels));
+            self.add_slot();
         }
         self.at(position)
+    }
+
+    #[cold]
+    fn add_slot(&mut self) {
+        self.slots.push(Slot::new(self.events, self.levels));
     }
 
     /// Calls `each` with all that are to be executed, in order.
@@ -238,23 +264,26 @@ impl InFlight {
         position - first
     }
 
-    /// Returns the `at`-th of those that are to be published next.
+    /// Returns the first `count` of those that are to be published next, up to the end of the ring.
     #[inline]
-    pub(super) fn next(&mut self, at: usize) -> &mut Slot {
-        self.at(self.published + at)
+    pub(super) fn next_slots(&mut self, count: usize) -> &mut [Slot] {
+        let first = self.published & (self.capacity - 1);
+        let end = (first + count).min(self.slots.len());
+        &mut self.slots[first..end]
     }
 
     /// Frees the first `count` slots, and room for more events than a slot keeps.
     #[inline]
     pub(super) fn free(&mut self, count: usize) {
         let kept = self.events.max(EVENTS_KEPT);
-        for _ in 0..count {
-            let slot = &mut self.slots[self.published & (self.capacity - 1)];
-            self.waiting -= std::mem::take(&mut slot.waiting);
+        let mut waiting = 0;
+        for slot in self.next_slots(count) {
+            waiting += std::mem::take(&mut slot.waiting);
             slot.events.keep_room_for(kept);
             slot.question = None;
-            self.published += 1;
         }
+        self.waiting -= waiting;
+        self.published += count;
     }
 
     /// Returns the slot of a command of a session, if that is in flight.
@@ -343,7 +372,7 @@ impl Admission {
     /// A command has its answer: its session may send one more.
     #[inline]
     pub(super) fn answer(&mut self, note: Note) {
-        if note != Note::NONE {
+        if note.session != Note::NONE.session {
             self.list[note.session as usize].in_flight -= 1;
         }
     }
@@ -351,15 +380,8 @@ impl Admission {
     /// Whether a command is new to its session, and may be taken as far as that goes.
     #[inline]
     pub(super) fn kind(&mut self, key: SessionKey, sequence: u64) -> Result<Kind, Refusal> {
-        let slot = match self.last {
-            Some((last, slot)) if last == key => slot,
-            _ => {
-                let Some(slot) = self.find(key) else {
-                    return self.may_open(key).map(|()| Kind::New(Place::New));
-                };
-                self.last = Some((key, slot));
-                slot
-            }
+        let Some(slot) = self.slot_of(key) else {
+            return self.may_open(key).map(|()| Kind::New(Place::New));
         };
         Ok(if sequence > self.list[slot.0 as usize].last {
             Kind::New(Place::Known(slot))
@@ -368,9 +390,33 @@ impl Admission {
         })
     }
 
-    fn find(&self, key: SessionKey) -> Option<SessionSlot> {
+    /// Returns the place of the session and the sequence of a command that is new to it and may be
+    /// taken; `None` where that needs another look.
+    #[inline(always)]
+    pub(super) fn known(&mut self, origin: Origin) -> Option<(SessionSlot, u64)> {
+        let Origin::Session { key, sequence } = origin else {
+            return None;
+        };
+        let slot = self.slot_of(key)?;
+        let session = &self.list[slot.0 as usize];
+        let is_new = sequence.0 > session.last;
+        (is_new && !self.is_full(Place::Known(slot))).then_some((slot, sequence.0))
+    }
+
+    #[inline(always)]
+    fn slot_of(&mut self, key: SessionKey) -> Option<SessionSlot> {
+        match self.last {
+            Some((last, slot)) if last == key => Some(slot),
+            _ => self.find(key),
+        }
+    }
+
+    #[inline(never)]
+    fn find(&mut self, key: SessionKey) -> Option<SessionSlot> {
         let key_of = |slot: u32| self.list[slot as usize].key;
-        self.index.find(key, key_of).map(SessionSlot)
+        let slot = self.index.find(key, key_of).map(SessionSlot)?;
+        self.last = Some((key, slot));
+        Some(slot)
     }
 
     fn may_open(&self, key: SessionKey) -> Result<(), Refusal> {
@@ -436,8 +482,16 @@ mod tests {
     use crate::report::CurrencyTotal;
     use crate::service::QueryReply;
 
-    fn numbers(ring: &mut InFlight, count: usize) -> Vec<u64> {
-        (0..count).map(|at| ring.next(at).number).collect()
+    /// Frees this many slots, and returns their numbers.
+    fn free(ring: &mut InFlight, count: usize) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        while numbers.len() < count {
+            let slots = ring.next_slots(count - numbers.len());
+            numbers.extend(slots.iter().map(|slot| slot.number));
+            let freed = slots.len();
+            ring.free(freed);
+        }
+        numbers
     }
 
     fn take(ring: &mut InFlight, number: u64, is_query: bool) {
@@ -464,8 +518,7 @@ mod tests {
             ring.execute(|_| ());
             let count = ring.publishable(out + 2);
             let expected: Vec<u64> = (out..out + count as u64).collect();
-            assert_eq!(numbers(&mut ring, count), expected);
-            ring.free(count);
+            assert_eq!(free(&mut ring, count), expected);
             out += count as u64;
         }
         assert!(out > 90 && ring.slots.len() == 4);
@@ -498,8 +551,8 @@ mod tests {
         });
         assert_eq!(ring.waiting_events(), 200);
         // It is taken out to be published.
-        let question = ring.next(1).question.as_mut().expect("it is one");
-        question.answered = None;
+        let question = ring.next_slots(2)[1].question.as_mut();
+        question.expect("it is one").answered = None;
         ring.free(2);
         assert_eq!(ring.waiting_events(), 0);
         let entry = size_of::<(SymbolId, RestingOrder)>().max(size_of::<ConditionalOrder>());

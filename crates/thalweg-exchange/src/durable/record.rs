@@ -104,6 +104,7 @@ pub enum RecordError {
 }
 
 /// How long the record of a command is, in bytes, without its note.
+#[inline]
 pub(super) fn record_bytes(command: &Command) -> usize {
     HEAD_BYTES + command_bytes(command)
 }
@@ -125,7 +126,7 @@ pub(super) fn note_in(record: &[u8]) -> &[u8] {
 }
 
 /// Writes a record over `out`, which has [`record_bytes`].
-#[inline]
+#[inline(always)]
 pub(super) fn encode(origin: Origin, command: &Command, out: &mut [u8]) -> Result<(), CodecError> {
     let (needed, have) = (HEAD_BYTES, out.len());
     let (head, frame) = RecordForm::mut_from_prefix(out)
@@ -135,7 +136,7 @@ pub(super) fn encode(origin: Origin, command: &Command, out: &mut [u8]) -> Resul
 }
 
 impl RecordForm {
-    #[inline]
+    #[inline(always)]
     fn of(origin: Origin) -> Self {
         let form = Self {
             version: RECORD_VERSION,

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use thalweg_journal::{Error as JournalError, Lsn, Storage};
+use thalweg_journal::{Error as JournalError, Lsn, Storage, Together};
 use thalweg_measure::clock::Clock;
 
 use super::committer::Gate;
@@ -15,7 +15,7 @@ use super::faults::Seeded;
 use super::in_flight::{Kind, Place, Question};
 use super::published::{Executed, Published};
 use super::record::{Origin, encode, encode_note, record_bytes};
-use super::replication::batch::RECORD_BYTES_MAX;
+use super::replication::batch::{Pending, RECORD_BYTES_MAX};
 use super::replication::leading::Replication;
 use super::tables::{FirstAnswer, Note, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
@@ -41,6 +41,48 @@ pub struct Submission<'c> {
     pub command: &'c Command,
     /// The caller's own note, which comes back with the outcome.
     pub tag: u64,
+}
+
+/// Why no more commands are taken together.
+enum RunEnd<'c> {
+    /// All were taken.
+    All,
+    /// As many were taken as are executed together.
+    Full,
+    /// The next one needs a look of its own.
+    Other(usize, Submission<'c>),
+}
+
+/// Where the records of commands go that are taken together.
+enum Records<'x, S: Storage> {
+    Journal(Together<'x, S>),
+    /// The batch that the command log gets next: they are journaled when it has acknowledged them.
+    Log(&'x mut Pending),
+}
+
+impl<S: Storage> Records<'_, S> {
+    /// Writes the record of a command. Returns how many bytes it has, if it is there.
+    #[inline(always)]
+    fn append(&mut self, request: Submission<'_>) -> Option<usize> {
+        let bytes = record_bytes(request.command);
+        match self {
+            Self::Journal(_) if bytes > FRAME_BYTES_MAX => return None,
+            Self::Journal(journal) => {
+                let write = |out: &mut [u8]| write_record(request, out);
+                journal.append_bytes_with(bytes, write)?;
+            }
+            Self::Log(_) if bytes > RECORD_BYTES_MAX => return None,
+            Self::Log(pending) => pending.push_with(bytes, |out| write_record(request, out)),
+        }
+        Some(bytes)
+    }
+}
+
+/// Writes the record of a command over its room.
+#[inline(always)]
+fn write_record(request: Submission<'_>, out: &mut [u8]) {
+    let encoded = encode(request.origin, request.command, out);
+    encoded.expect("the frame has room, and is not too long");
 }
 
 /// How a command was taken.
@@ -110,32 +152,101 @@ impl<S: Storage> Exchange<S> {
         requests: impl IntoIterator<Item = Submission<'c>>,
         mut admitted: impl FnMut(usize, Result<SubmitOutcome, SubmitError>),
     ) {
-        let mut panic = None;
-        for (at, request) in requests.into_iter().enumerate() {
-            if self.in_flight.to_execute() == ROUND {
-                self.execute();
-                let _ = self.publish();
+        let mut requests = requests.into_iter().enumerate();
+        let panic = loop {
+            let run = AssertUnwindSafe(|| self.take_run(&mut requests, &mut admitted));
+            match catch_unwind(run) {
+                Ok(RunEnd::All) => break None,
+                Ok(RunEnd::Full) => {
+                    self.execute();
+                    let _ = self.publish();
+                }
+                Ok(RunEnd::Other(at, request)) => {
+                    let taken = self.admit_behind(request);
+                    let call = AssertUnwindSafe(|| admitted(at, taken));
+                    if let Err(panic) = catch_unwind(call) {
+                        break Some(panic);
+                    }
+                }
+                Err(panic) => break Some(panic),
             }
-            let mut taken = self.admit(request, 0);
-            let is_full = matches!(taken, Err(SubmitError::Refused(Refusal::InFlight { .. })));
-            if is_full && self.in_flight.to_execute() > 0 {
-                // Those before it are in flight because they were kept back here.
-                self.execute();
-                taken = match self.publish() {
-                    Ok(()) => self.admit(request, 0),
-                    Err(failed) => Err(failed.into()),
-                };
-            }
-            panic = catch_unwind(AssertUnwindSafe(|| admitted(at, taken))).err();
-            if panic.is_some() {
-                break;
-            }
-        }
+        };
         // Also if the callback has panicked: they are in the journal.
         self.execute();
         let _ = self.publish();
         if let Some(panic) = panic {
             resume_unwind(panic);
+        }
+    }
+
+    /// Takes a command as [`admit`](Self::admit) does, behind others that were kept back.
+    fn admit_behind(&mut self, request: Submission<'_>) -> Result<SubmitOutcome, SubmitError> {
+        let taken = self.admit(request, 0);
+        let is_full = matches!(taken, Err(SubmitError::Refused(Refusal::InFlight { .. })));
+        if !is_full || self.in_flight.to_execute() == 0 {
+            return taken;
+        }
+        // They are in flight because they were kept back.
+        self.execute();
+        self.publish()?;
+        self.admit(request, 0)
+    }
+
+    /// Takes the next commands as [`admit`](Self::admit) would one after the other, with one look at
+    /// all that stays as it is meanwhile: up to the first that is not new, of a session that is
+    /// known and may send it, or for which the journal's block has no room.
+    fn take_run<'c>(
+        &mut self,
+        requests: &mut impl Iterator<Item = (usize, Submission<'c>)>,
+        admitted: &mut impl FnMut(usize, Result<SubmitOutcome, SubmitError>),
+    ) -> RunEnd<'c> {
+        let mut room = self.room_of_run();
+        let mut records = match &mut self.replication {
+            _ if room == 0 => None,
+            Replication::Leading(leading) => Some(Records::Log(&mut leading.pending)),
+            _ => self.journal.append_together().ok().map(Records::Journal),
+        };
+        let before = self.owner.number;
+        let owner = &mut self.owner;
+        let end = loop {
+            if self.in_flight.to_execute() == ROUND {
+                break RunEnd::Full;
+            }
+            let Some((at, request)) = requests.next() else {
+                break RunEnd::All;
+            };
+            let known = self.admission.known(request.origin);
+            let (Some((slot, sequence)), Some(records), true) = (known, &mut records, room > 0)
+            else {
+                break RunEnd::Other(at, request);
+            };
+            let Some(bytes) = records.append(request) else {
+                break RunEnd::Other(at, request);
+            };
+            room -= 1;
+            self.admission.take(slot, sequence);
+            let number = owner.note_taken(bytes);
+            let stamp = self.stamping.is_due();
+            (self.in_flight.take()).begin(request, (number, slot.0), (0, stamp));
+            admitted(at, Ok(SubmitOutcome::New { number }));
+        };
+        drop(records);
+        if self.owner.number > before {
+            self.look_at_snapshots(before);
+        }
+        end
+    }
+
+    /// Returns how many commands can be taken together now, if none of them is special.
+    fn room_of_run(&mut self) -> usize {
+        let is_plain = self.gate.failed().is_none()
+            && self.gate.lack().is_none()
+            && self.owner.refused_until.is_none()
+            && self.options.notes.0.is_none()
+            && !matches!(self.replication, Replication::Following);
+        match is_plain {
+            true => self.capacity().saturating_sub(self.in_flight.len()),
+            false => 0,
         }
     }
 
@@ -209,9 +320,7 @@ impl<S: Storage> Exchange<S> {
     fn admit(&mut self, request: Submission<'_>, due: u64) -> Result<SubmitOutcome, SubmitError> {
         self.gate.check()?;
         let Submission {
-            origin,
-            command,
-            tag,
+            origin, command, ..
         } = request;
         let place = match origin {
             Origin::Engine => None,
@@ -231,9 +340,7 @@ impl<S: Storage> Exchange<S> {
         {
             return Err(self.admission.too_many().into());
         }
-        self.append(origin, command)?;
-        let number = self.owner.number;
-        self.owner.number += 1;
+        self.append(request)?;
         let session = place.map_or(Note::NONE.session, |(place, key, sequence)| {
             let slot = match place {
                 Place::Known(slot) => slot,
@@ -242,15 +349,9 @@ impl<S: Storage> Exchange<S> {
             self.admission.take(slot, sequence);
             slot.0
         });
-        let taken = match self.stamping.is_due() {
-            true => Clock::global().ticks(),
-            false => 0,
-        };
-        let slot = self.in_flight.take();
-        slot.command.clone_from(command);
-        (slot.number, slot.tag) = (number, tag);
-        (slot.origin, slot.session) = (origin, session);
-        (slot.due, slot.taken) = (due, taken);
+        let number = self.owner.number - 1;
+        let stamp = self.stamping.is_due();
+        (self.in_flight.take()).begin(request, (number, session), (due, stamp));
         Ok(SubmitOutcome::New { number })
     }
 
@@ -299,13 +400,13 @@ impl<S: Storage> Exchange<S> {
 
     /// Writes a command into the journal.
     #[inline]
-    fn append(&mut self, origin: Origin, command: &Command) -> Result<(), SubmitError> {
+    fn append(&mut self, request: Submission<'_>) -> Result<(), SubmitError> {
         let note = match self.replication {
             Replication::Following => self.owner.note.take(),
-            _ => self.options.notes.of(origin),
+            _ => self.options.notes.of(request.origin),
         };
         let note = note.as_deref().unwrap_or_default();
-        let bytes = record_bytes(command) + note.len();
+        let bytes = record_bytes(request.command) + note.len();
         let bytes_max = match self.replication {
             Replication::Alone => FRAME_BYTES_MAX,
             _ => RECORD_BYTES_MAX,
@@ -317,7 +418,7 @@ impl<S: Storage> Exchange<S> {
             self.ask_again()?;
         }
         let write = |out: &mut [u8]| {
-            encode(origin, command, out).expect("the frame has room, and is not too long");
+            write_record(request, out);
             if !note.is_empty() {
                 encode_note(note, out);
             }
@@ -331,18 +432,21 @@ impl<S: Storage> Exchange<S> {
         };
         match appended {
             Ok(lsn) => {
-                debug_assert_eq!(lsn.number(), self.owner.number + 1);
-                self.owner.commands += 1;
-                self.owner.bytes += bytes as u64;
-                self.owner.is_unflushed = true;
-                let is_due = self.snapshots.is_due_by(self.owner.bytes)
-                    || lsn.number().is_multiple_of(LOOK_EVERY) && self.snapshots.is_due_now();
-                if is_due {
-                    self.snapshot_now();
-                }
+                let number = self.owner.note_taken(bytes);
+                debug_assert_eq!(lsn.number(), number + 1);
+                self.look_at_snapshots(number);
                 Ok(())
             }
             Err(error) => Err(self.not_appended(error)),
+        }
+    }
+
+    /// Has a snapshot made where one is due, once commands from this number on were taken.
+    #[inline]
+    fn look_at_snapshots(&mut self, from: u64) {
+        let is_time = from / LOOK_EVERY < self.owner.number / LOOK_EVERY;
+        if self.snapshots.is_due_by(self.owner.bytes) || is_time && self.snapshots.is_due_now() {
+            self.snapshot_now();
         }
     }
 
@@ -437,6 +541,7 @@ impl<S: Storage> Exchange<S> {
             if count == 0 {
                 return Ok(());
             }
+            let count = self.in_flight.next_slots(count).len();
             self.publish_next(count);
         }
     }
@@ -446,8 +551,8 @@ impl<S: Storage> Exchange<S> {
         self.note_next(count);
         let clock = Clock::global();
         let mut reports = &self.reported.reports[..];
-        for at in 0..count {
-            let slot = self.in_flight.next(at);
+        let slots = self.in_flight.next_slots(count);
+        for (slot, count) in slots.iter_mut().zip(&self.reported.counts) {
             if let Some(question) = &mut slot.question {
                 if let Some(answered) = question.answered.take() {
                     let tag = slot.tag;
@@ -455,7 +560,7 @@ impl<S: Storage> Exchange<S> {
                 }
                 continue;
             }
-            let (own, others) = reports.split_at(self.reported.counts[at]);
+            let (own, others) = reports.split_at(*count);
             reports = others;
             let is_stamped = slot.stamps.begun > 0;
             if is_stamped {
@@ -480,8 +585,7 @@ impl<S: Storage> Exchange<S> {
     fn note_next(&mut self, count: usize) {
         let mut tables = self.reports.lock();
         let reported = &mut self.reported;
-        for at in 0..count {
-            let slot = self.in_flight.next(at);
+        for slot in self.in_flight.next_slots(count) {
             let before = reported.reports.len();
             if slot.question.is_some() {
                 reported.counts.push(0);
@@ -508,3 +612,6 @@ impl Drop for StopIfPanicked {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

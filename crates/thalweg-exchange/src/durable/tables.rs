@@ -476,7 +476,7 @@ impl Tables {
         (note, check): (Note, u32),
         mut reported: Option<&mut Vec<ReportFrame>>,
     ) {
-        if note != Note::NONE {
+        if note.session != Note::NONE.session {
             let answer = Answer {
                 sequence: note.sequence,
                 number: outcome.sequence,

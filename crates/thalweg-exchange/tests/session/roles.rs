@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use thalweg_exchange::codec::session::{
     AdminCommand, ClientFrame, SubmitFrameError, TradeCommand, decode_client_frame,
+    decode_own_order, encode_submit, submit_bytes,
 };
-use thalweg_exchange::session::{Refusal, Role};
+use thalweg_exchange::session::{ClientSequence, Refusal, Role};
 use thalweg_exchange::{
-    Action, Amend, Command, ConditionalOrder, CurrencyId, OrderId, SymbolId, UserId,
+    AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, OrderId, SymbolId,
+    SymbolSpec, UserId,
 };
 
 use crate::session::samples::{place, submit};
@@ -151,6 +153,71 @@ fn a_trader_acts_for_one_user() {
     ] {
         assert_eq!(as_sent(&command.into_command())[0], theirs);
     }
+}
+
+/// Reads a submit of a trader by the look that is for any frame.
+fn own_by_all_looks(bytes: &[u8]) -> Option<(ClientSequence, usize, Command)> {
+    let (frame, length) = decode_client_frame(bytes).ok()?;
+    let ClientFrame::Submit(submit) = frame else {
+        return None;
+    };
+    let mut command = Command::Nop;
+    submit.trade_into(ME, &mut command).ok()?;
+    Some((submit.sequence, length, command))
+}
+
+/// The journal relies on it: the room for a record may hold anything.
+#[test]
+fn each_command_is_written_over_all_of_its_room() {
+    let money = vec![(CurrencyId(1), 5), (CurrencyId(2), 6)];
+    let batches = [
+        Command::AddSymbols([SymbolSpec::pair(SYMBOL, CurrencyId(1), CurrencyId(2)); 2].into()),
+        Command::AddAccounts([AccountSpec::new(ME, money)].into()),
+    ];
+    for command in commands().into_iter().map(|(one, _)| one).chain(batches) {
+        let mut over = vec![0xFF; submit_bytes(&command)];
+        let length = encode_submit(ClientSequence(5), &command, &mut over);
+        assert_eq!(length, Ok(over.len()));
+        assert_eq!(over, submit(5, &command), "{command:?}");
+    }
+}
+
+#[test]
+fn one_look_finds_what_all_looks_find() {
+    let cancel = TradeCommand::cancel(ME, SYMBOL, OrderId(9)).into_command();
+    let all = commands().into_iter().map(|(command, _)| command);
+    let mut found = 0;
+    for command in all.chain([cancel]) {
+        let frame = submit(5, &command);
+        let changed = (0..8 * frame.len()).map(|bit| {
+            let mut bytes = frame.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            bytes
+        });
+        let cut = (0..frame.len()).map(|end| frame[..end].to_vec());
+        let longer = [&frame[..], &[7; 9]].concat();
+        for bytes in changed.chain(cut).chain([frame.clone(), longer]) {
+            for before in [Command::Nop, command.clone()] {
+                let mut read = before.clone();
+                let Some((sequence, length)) = decode_own_order(&bytes, ME, &mut read) else {
+                    assert_eq!(read, before, "it is left as it was");
+                    continue;
+                };
+                assert_eq!(Some((sequence, length, read)), own_by_all_looks(&bytes));
+                found += 1;
+            }
+        }
+        let is_frequent = matches!(
+            command,
+            Command::Place(_)
+                | Command::Cancel { .. }
+                | Command::Move { .. }
+                | Command::Reduce { .. }
+        );
+        let read = decode_own_order(&frame, ME, &mut Command::Nop);
+        assert_eq!(read.is_some(), is_frequent, "{command:?}");
+    }
+    assert!(found > 1_000, "{found}");
 }
 
 #[test]

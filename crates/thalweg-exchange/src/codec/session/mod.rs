@@ -57,6 +57,6 @@ pub use self::opening::{HELLO_BYTES_MAX, Hello, KEY_BYTES_MAX, KeyBytes, Welcome
 pub use self::query::{QueryAnswer, QueryFrame, QueryResult, SessionQuery};
 pub use self::submit::{
     AdminCommand, NotForRole, SUBMIT_HEAD_BYTES, Submit, SubmitFrameError, TradeCommand,
-    encode_submit, submit_bytes,
+    decode_own_order, encode_submit, submit_bytes,
 };
 pub use self::symbols::{SYMBOLS_MAX, Symbols};

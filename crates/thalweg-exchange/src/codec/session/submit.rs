@@ -5,12 +5,12 @@ use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::super::command::{
-    check as check_command, command_bytes, decode_command, decode_command_into, encode_command,
-    frequent_bytes,
+    CancelForm, MoveForm, PlaceForm, ReduceForm, check as check_command, command_bytes,
+    decode_command, decode_command_into, encode_command, frequent_bytes, is_place,
 };
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer, at_least};
-use super::super::frame::{Family, Head, room_for};
+use super::super::frame::{Body, Family, Head, Whole, room_for};
 use super::super::layout::{FRAME_BYTES_MAX, HEAD_BYTES, kind};
 use crate::command::{Amend, Command, ConditionalOrder, Place};
 use crate::ids::{OrderId, SymbolId, UserId};
@@ -23,6 +23,14 @@ use crate::wire::Wire;
 struct SubmitForm {
     head: Head,
     sequence: U64,
+}
+
+/// A submit of a command of fixed length.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct SubmitOf<B> {
+    submit: SubmitForm,
+    command: Whole<B>,
 }
 
 /// Bytes of a submit before its command's frame.
@@ -166,6 +174,45 @@ pub(super) fn check_sequence(sequence: ClientSequence) -> Result<(), CodecError>
     at_least("the client sequence", HEAD_BYTES, sequence.0, 1)
 }
 
+/// Reads a submit at the beginning of `bytes` that is about an order of `user`, and puts its command
+/// where it is to be. Returns its sequence and the length of the frame; `None` where it is not one
+/// of the most frequent commands, of another user, wrong or not all there: then
+/// [`decode_client_frame`](super::decode_client_frame) says what it is. Each head is compared once.
+#[inline]
+pub fn decode_own_order(
+    bytes: &[u8],
+    user: UserId,
+    into: &mut Command,
+) -> Option<(ClientSequence, usize)> {
+    let command = bytes.get(SUBMIT_HEAD_BYTES..)?;
+    let head = Head::read(command).ok()?;
+    match head.number() {
+        CancelForm::HEAD => SubmitOf::<CancelForm>::read_own(bytes, user, into),
+        MoveForm::HEAD => SubmitOf::<MoveForm>::read_own(bytes, user, into),
+        ReduceForm::HEAD => SubmitOf::<ReduceForm>::read_own(bytes, user, into),
+        _ if is_place(head) => SubmitOf::<PlaceForm>::read_own(bytes, user, into),
+        _ => None,
+    }
+}
+
+impl<B: Body<Value: Into<Command>>> SubmitOf<B> {
+    const HEAD: u64 = Head::new(size_of::<Self>(), kind::SUBMIT, [0; 2]).number();
+
+    /// Reads a submit whose command has the right head.
+    #[inline(always)]
+    fn read_own(bytes: &[u8], user: UserId, into: &mut Command) -> Option<(ClientSequence, usize)> {
+        let (frame, _) = Self::ref_from_prefix(bytes).ok()?;
+        let sequence = ClientSequence(frame.submit.sequence.get());
+        let command = frame.command.value().ok()?.into();
+        let is_own = TradeCommand::user_of(&command) == Some(user);
+        if frame.submit.head.number() != Self::HEAD || sequence.0 == 0 || !is_own {
+            return None;
+        }
+        into.put(command);
+        Some((sequence, size_of::<Self>()))
+    }
+}
+
 /// Returns how long the frame of a command with its sequence is, in bytes.
 #[must_use]
 pub fn submit_bytes(command: &Command) -> usize {
@@ -261,6 +308,7 @@ impl TradeCommand {
     }
 
     /// Returns the user whose orders a command is about; `None` if traders may not send it.
+    #[inline(always)]
     fn user_of(command: &Command) -> Option<UserId> {
         match command {
             Command::Place(place) => Some(place.uid),
