@@ -338,41 +338,20 @@ impl<S: Storage> Driver<S> {
         commands: &[(ClientSequence, Command)],
     ) -> Result<(), ExchangeError> {
         let (key, tag) = (session.terms.key, id.tag());
-        let (mut failed, mut refused) = (None, Vec::new());
-        let (deferred_limits, unexecuted) = (&mut self.deferred_limits, &mut self.unexecuted);
+        let mut taking = Taking {
+            deferred_limits: &mut self.deferred_limits,
+            unexecuted: &mut self.unexecuted,
+            failed: None,
+            refused: Vec::new(),
+        };
         let submissions = submissions(key, tag, commands);
         self.exchange.submit_many(submissions, |at, admitted| {
-            let (sequence, command) = &commands[at];
-            if let Command::SetLimits { uid: None, .. } = command
-                && admitted.is_ok()
-            {
-                *deferred_limits = None;
-            }
-            match admitted {
-                // Its outcome will be published.
-                Ok(SubmitOutcome::New { .. }) => {}
-                // It was looked for among all that are in flight.
-                Ok(SubmitOutcome::Pending { .. }) => *unexecuted += PENDING_WORK,
-                Ok(SubmitOutcome::Repeat(first)) => {
-                    *unexecuted += 1;
-                    session.output.push(&ServerFrame::Answer(Answer {
-                        sequence: *sequence,
-                        number: first.number,
-                        result: first.result,
-                        is_repeated: true,
-                    }));
-                }
-                Err(SubmitError::Refused(why)) => {
-                    *unexecuted += refusal_work(why);
-                    refused.push((at, why));
-                }
-                Err(SubmitError::Failed(error)) => failed = Some(error),
-                Err(error) => {
-                    let text = format!("command {sequence}: {error}");
-                    session.output.end(CloseReason::FrameTooLong, &text);
-                }
+            // The outcome of a new one will be published.
+            if !matches!(admitted, Ok(SubmitOutcome::New { .. })) || key.role == Role::Admin {
+                taking.note((at, &commands[at]), admitted, session);
             }
         });
+        let (failed, refused) = (taking.failed, taking.refused);
         for (at, why) in refused {
             let (sequence, command) = &commands[at];
             self.refuse(session, (*sequence, command), why);
@@ -544,6 +523,54 @@ impl<S: Storage> Driver<S> {
             self.submit_deferred()?;
         }
         Ok(self.exchange.into_exchange()?.close()?)
+    }
+}
+
+/// What came of commands of a session that were submitted together.
+struct Taking<'t> {
+    deferred_limits: &'t mut Option<UserLimits>,
+    unexecuted: &'t mut u64,
+    failed: Option<ExchangeError>,
+    refused: Vec<(usize, Refusal)>,
+}
+
+impl Taking<'_> {
+    /// Notes what came of a command that may not be new, or is an administrator's.
+    #[cold]
+    fn note(
+        &mut self,
+        (at, (sequence, command)): (usize, &(ClientSequence, Command)),
+        admitted: Result<SubmitOutcome, SubmitError>,
+        session: &mut Session,
+    ) {
+        if let Command::SetLimits { uid: None, .. } = command
+            && admitted.is_ok()
+        {
+            *self.deferred_limits = None;
+        }
+        match admitted {
+            Ok(SubmitOutcome::New { .. }) => {}
+            // It was looked for among all that are in flight.
+            Ok(SubmitOutcome::Pending { .. }) => *self.unexecuted += PENDING_WORK,
+            Ok(SubmitOutcome::Repeat(first)) => {
+                *self.unexecuted += 1;
+                session.output.push(&ServerFrame::Answer(Answer {
+                    sequence: *sequence,
+                    number: first.number,
+                    result: first.result,
+                    is_repeated: true,
+                }));
+            }
+            Err(SubmitError::Refused(why)) => {
+                *self.unexecuted += refusal_work(why);
+                self.refused.push((at, why));
+            }
+            Err(SubmitError::Failed(error)) => self.failed = Some(error),
+            Err(error) => {
+                let text = format!("command {sequence}: {error}");
+                session.output.end(CloseReason::FrameTooLong, &text);
+            }
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
     ClientFrame, CloseReason, QueryAnswer, QueryFrame, QueryResult, Refused, SYMBOLS_MAX,
     ServerFrame, SessionQuery, Submit, SubmitFrameError, Symbols, decode_client_frame,
+    decode_own_order,
 };
 use thalweg_exchange::durable::{ExchangeError, Storage};
 use thalweg_exchange::service::Query;
@@ -146,6 +147,9 @@ impl<S: Storage> Turn<'_, S> {
             if is_full || self.session.free >= FREE_FRAMES_TOGETHER {
                 return Stop::After(After::Turn);
             }
+            if self.take_orders(input, together.min(commands_max).saturating_sub(taken)) {
+                continue;
+            }
             match decode_client_frame(input.rest()) {
                 Ok((_, length)) if length > frame_bytes_max => {
                     return self.too_long(input.at(), length, frame_bytes_max);
@@ -170,6 +174,38 @@ impl<S: Storage> Turn<'_, S> {
                 Err(error) => return self.bad_frame(input.at(), &error),
             }
         }
+    }
+
+    /// Takes the next frames, `most` at most, as long as each is an order of the session's own user,
+    /// or about one, which it may send now: with one look at the session for all of them. Returns
+    /// whether it took any.
+    fn take_orders(&mut self, input: &mut Input, most: usize) -> bool {
+        let key = self.session.terms.key;
+        if key.role != Role::Trade || self.shared.conditions_of(key).is_some() {
+            return false;
+        }
+        let end = self.count + self.session.rate.times(most, self.now);
+        if self.commands.len() < end {
+            let none = (ClientSequence(0), Command::Nop);
+            self.commands.resize(end, none);
+        }
+        let (all, mut taken, mut count) = (input.rest(), 0, 0);
+        for (sequence, command) in &mut self.commands[self.count..end] {
+            let order = decode_own_order(&all[taken..], UserId(key.holder), command);
+            let Some((of_order, length)) = order else {
+                break;
+            };
+            *sequence = of_order;
+            taken += length;
+            count += 1;
+        }
+        if count == 0 {
+            return false;
+        }
+        input.take(taken);
+        self.count += count;
+        self.session.rate.take(count as u32, self.now);
+        true
     }
 
     fn frame_bytes_max(&self) -> usize {

@@ -300,6 +300,16 @@ impl Session {
 }
 
 #[cfg(test)]
+impl Input {
+    /// Adds bytes as a read does.
+    pub(crate) fn receive(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            self.read(&mut bytes).expect("a slice can be read");
+        }
+    }
+}
+
+#[cfg(test)]
 pub(crate) mod tests {
     use thalweg_exchange::market::{Channels, Epoch};
 

@@ -52,6 +52,13 @@ impl TokenBucket {
         is_enough
     }
 
+    /// Returns how many times, `most` at most, one token can be taken now.
+    pub(crate) fn times(&mut self, most: usize, now: Instant) -> usize {
+        let price = self.price(1, now);
+        let times = self.filled_ns.checked_div(price);
+        times.map_or(most, |times| most.min(times as usize))
+    }
+
     /// Returns how long until that many can be taken, if no other session takes any.
     pub(crate) fn time_to(&mut self, tokens: u32, now: Instant) -> Duration {
         let missing = self.price(tokens, now).saturating_sub(self.filled_ns);
@@ -83,6 +90,14 @@ impl Bucket {
     /// As [`TokenBucket::take`].
     pub(crate) fn take(&self, tokens: u32, now: Instant) -> bool {
         !self.is_limited || self.tokens.borrow_mut().take(tokens, now)
+    }
+
+    /// As [`TokenBucket::times`].
+    pub(crate) fn times(&self, most: usize, now: Instant) -> usize {
+        match self.is_limited {
+            true => self.tokens.borrow_mut().times(most, now),
+            false => most,
+        }
     }
 
     /// As [`TokenBucket::time_to`].

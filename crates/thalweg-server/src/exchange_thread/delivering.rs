@@ -132,17 +132,23 @@ pub(crate) struct Publisher {
 
 impl Publisher {
     /// Takes what the exchange publishes.
+    #[inline]
     pub(crate) fn take(&mut self, published: Published<'_>) {
+        // By reference: it is large.
+        if let Published::Outcome(ref executed) = published {
+            return self.outcome(executed);
+        }
+        self.take_other(published);
+    }
+
+    #[inline(never)]
+    fn take_other(&mut self, published: Published<'_>) {
         match published {
             Published::Started { number, state } => {
                 self.outgoing.next_command = number;
                 if let Some(mut copy) = writer(self.copy.as_ref()) {
                     copy.start(state, number);
                 }
-            }
-            Published::Outcome(executed) => {
-                self.outcome(&executed);
-                self.execution.traces.note(&executed.outcome);
             }
             Published::Noted(note) => {
                 if let Some(mut copy) = writer(self.copy.as_ref()) {
@@ -215,12 +221,13 @@ impl Publisher {
         self.outgoing.next_command = outcome.sequence + 1;
         if let Some(stamps) = &outcome.stamps {
             self.execution.note(stamps);
+            self.execution.traces.note(outcome);
         }
         if let Some(feed_writer) = self.feed.take_start() {
             self.feed_writer = Some(feed_writer);
         }
-        if let Some(mut copy) = writer(self.copy.as_ref()) {
-            copy.take(executed);
+        if let Some(copy) = &self.copy {
+            lock(copy).take(executed);
             if let Origin::Session { key, .. } = executed.origin
                 && !executed.reports.is_empty()
             {

@@ -6,15 +6,20 @@ use thalweg_exchange::codec::session::{
 use thalweg_exchange::durable::SimDisk;
 use thalweg_exchange::market::{Channels, Epoch};
 use thalweg_exchange::session::SessionKey;
+use thalweg_exchange::snapshot::state_hash;
 use thalweg_exchange::{
     AccountSpec, Action, CurrencyId, OrderId, OrderType, Place, SymbolId, SymbolSpec,
 };
+use thalweg_measure::random::SplitMix;
 
 use super::*;
+use crate::conditions::NetworkConditions;
 use crate::config::Config;
 use crate::driver::tests::driver;
 use crate::feed::Feed;
+use crate::output::tests::socket;
 use crate::session::tests::session;
+use crate::token_bucket::Buckets;
 
 use std::sync::Arc;
 
@@ -29,6 +34,10 @@ struct Bench {
 impl Bench {
     /// A server of users 1 and 2, with a symbol.
     fn new() -> Self {
+        Self::with(None)
+    }
+
+    fn with(conditions: Option<NetworkConditions>) -> Self {
         let feed = Feed::new(Epoch(1), Channels::default(), 1, 2);
         let mut driver = driver(&SimDisk::new());
         let money = vec![(CurrencyId(10), 1 << 50), (CurrencyId(20), 1 << 50)];
@@ -42,7 +51,13 @@ impl Bench {
             assert!(driver.own(&command).expect("it goes on"));
         }
         Self {
-            shared: Shared::new(Config::default(), None, None, Arc::new(feed), None),
+            shared: Shared::new(
+                Config::default(),
+                None,
+                None,
+                Arc::new(feed),
+                conditions.map(Arc::new),
+            ),
             driver,
             scheduler: Scheduler::default(),
             now: Instant::now(),
@@ -164,4 +179,93 @@ fn commands_that_are_much_work_have_a_short_turn_from_the_first_one_on() {
     session.input = frames(&|id| Command::cancel(UserId(2), SymbolId(1), OrderId(2_000 + id)));
     let (_, _, submitted) = bench.turn(&mut session);
     assert_eq!(submitted, 64);
+}
+
+/// Frames of a client, drawn from a seed: its own orders, some of them wrong or not its to send,
+/// and others between.
+fn drawn_frames(seed: u64) -> Vec<u8> {
+    let mut random = SplitMix::new(seed);
+    let (mut frames, mut sequence) = (Vec::new(), 0);
+    for _ in 0..random.below(300) {
+        sequence += 1 - random.below(20) / 19;
+        let user = UserId(1 + (random.below(16) / 15) as i64);
+        let id = OrderId(1 + random.below(50) as i64);
+        let command = match random.below(40) {
+            0..16 => {
+                let terms = (1 + random.below(9) as i64, 1);
+                Command::Place(Place::limit((user, id), SymbolId(1), Action::Bid, terms))
+            }
+            16..30 => Command::cancel(user, SymbolId(1), id),
+            30..33 => Command::move_to(user, SymbolId(1), id, 3),
+            33..36 => Command::reduce(user, SymbolId(1), id, 1),
+            36 => Command::cancel_all(Some(user), None),
+            37 => Command::AddUser { uid: user },
+            38 => {
+                let heartbeat = ClientFrame::Heartbeat;
+                let at = frames.len();
+                frames.resize(at + client_frame_bytes(&heartbeat), 0);
+                encode_client_frame(&heartbeat, &mut frames[at..]).expect("there is room");
+                continue;
+            }
+            _ => Command::Nop,
+        };
+        let at = frames.len();
+        frames.resize(at + submit_bytes(&command), 0);
+        let encoded = encode_submit(ClientSequence(sequence.max(1)), &command, &mut frames[at..]);
+        encoded.expect("there is room");
+        if random.below(400) == 0 {
+            // The flags of an order, the side, a version, or a field.
+            let at = at + random.below((frames.len() - at) as u64) as usize;
+            frames[at] ^= 1 << random.below(8);
+        }
+    }
+    frames
+}
+
+#[test]
+fn frames_are_taken_in_runs_as_they_are_one_by_one() {
+    let limits = |burst| crate::config::Sessions {
+        rate_per_s: 1,
+        rate_burst: burst,
+        ..crate::config::Sessions::default()
+    };
+    let (mut refused, mut ended) = (0, 0);
+    for seed in 0..300 {
+        let frames = drawn_frames(seed);
+        let burst = [1, 40, 1_000][seed as usize % 3];
+        // With conditions of the network, be they none, each command is looked at.
+        let took = [None, Some(NetworkConditions::default())].map(|conditions| {
+            let mut bench = Bench::with(conditions);
+            let (mut session, _client) = bench.session(Role::Trade, 1);
+            let key = session.terms.key;
+            session.rate = Buckets::new(&limits(burst)).of(key, bench.now);
+            session.is_readable = false;
+            let (mut random, mut left) = (SplitMix::new(seed), &frames[..]);
+            let mut submitted = Vec::new();
+            let ending = loop {
+                let (after, ending, count) = bench.turn(&mut session);
+                submitted.push(count);
+                if ending.is_some() || after == After::Input && left.is_empty() {
+                    break ending;
+                }
+                if after == After::Input {
+                    let some = left.len().min(1 + random.below(5_000) as usize);
+                    let (next, others) = left.split_at(some);
+                    left = others;
+                    session.input.receive(next);
+                }
+            };
+            let mut socket = socket(usize::MAX);
+            let flushed = session.output.flush(&mut socket, usize::MAX);
+            flushed.expect("it takes all");
+            let exchange = bench.driver.exchange();
+            let state = (exchange.number(), state_hash(exchange.state()));
+            let ending = ending.map(|ending| (ending.why, ending.text));
+            (submitted, socket.taken, state, session.free, ending)
+        });
+        assert_eq!(took[0], took[1], "{seed}");
+        refused += usize::from(!took[0].1.is_empty());
+        ended += usize::from(took[0].4.is_some());
+    }
+    assert!(refused > 200 && ended > 20, "{refused} and {ended}");
 }
