@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use counts::venue::{RESERVE, behind, setup};
-use thalweg_exchange::report::user_report;
+use thalweg_exchange::report::orders_of;
 use thalweg_exchange::{
     Action, Command, ConditionalOrder, OrderType, Place, ResultCode, SymbolId, SymbolSpec,
     SymbolType, apply,
@@ -88,10 +88,9 @@ fn report_of_one() -> Work {
     let ask = place(users, Action::Ask, behind(Action::Ask, 1), 1);
     exchange.apply(&Command::Place(ask));
     rounds(move |_| {
-        let report = user_report(black_box(&exchange.state), uid(0));
-        assert_eq!(report.orders.resting.len(), 1);
-        assert_eq!(report.orders.waiting.len(), 1);
-        black_box(report);
+        let orders = orders_of(black_box(&exchange.state), uid(0));
+        assert_eq!((orders.resting.len(), orders.waiting.len()), (1, 1));
+        black_box(orders);
     })
 }
 

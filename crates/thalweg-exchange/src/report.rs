@@ -11,7 +11,7 @@ use crate::command::{Action, SymbolType};
 use crate::engine::state::State;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::matching::Matching;
-use crate::risk::{Direction, Risk, User};
+use crate::risk::{Direction, Risk};
 
 /// Where the money of one currency is. In 128 bits, since sums over users may exceed 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,24 +182,11 @@ pub(crate) fn open_orders(books: &Matching, uid: UserId, most: usize) -> OpenOrd
     open
 }
 
-/// Everything that the exchange knows about one user.
-#[derive(Clone, Debug)]
-pub struct UserReport<'s> {
-    /// Profile, balances and positions; `None` for an unknown user, and for a suspended user that
-    /// has received no money since.
-    pub user: Option<&'s User>,
-    /// Resting orders and stop orders that wait.
-    pub orders: OpenOrders,
-}
-
-/// Returns the report of one user. Cost: visits every resting order, or those of the user where the
+/// Returns the orders of one user. Cost: visits every resting order, or those of the user where the
 /// books keep owners.
 #[must_use]
-pub fn user_report(state: &State, uid: UserId) -> UserReport<'_> {
-    UserReport {
-        user: state.risk.user(uid),
-        orders: open_orders(&state.matching, uid, usize::MAX),
-    }
+pub fn orders_of(state: &State, uid: UserId) -> OpenOrders {
+    open_orders(&state.matching, uid, usize::MAX)
 }
 
 /// The best levels of a book.

@@ -1,6 +1,6 @@
 //! Futures: margin, mended quirks, bounds, waiting, and reports.
 
-use thalweg_exchange::report::{book_report, currency_totals, open_interest, user_report};
+use thalweg_exchange::report::{book_report, currency_totals, open_interest, orders_of};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Events, OrderId, Place, ResultCode, Rules, State,
     SymbolId, SymbolSpec, SymbolType, UserId, WORK_MAX, apply,
@@ -103,9 +103,9 @@ fn profit_covers_a_pair_order_and_losses_block_it() {
         (interest[0].symbol, interest[0].long, interest[0].short),
         (FUTURES, 10, 10)
     );
-    let report = user_report(&state, UserId(1));
-    assert_eq!(report.user.map(|user| user.positions().len()), Some(1));
-    let resting = report.orders.resting;
+    let user = state.risk.user(UserId(1));
+    assert_eq!(user.map(|user| user.positions().len()), Some(1));
+    let resting = orders_of(&state, UserId(1)).resting;
     assert_eq!(resting.len(), 1);
     assert_eq!((resting[0].0, resting[0].1.price), (PAIR, 1_800));
     let book = book_report(&state, FUTURES, 1).expect("a symbol");

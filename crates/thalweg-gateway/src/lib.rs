@@ -181,7 +181,7 @@ impl Gateway {
         directory: &Path,
         link: GatewayLink,
     ) -> Result<Self, GatewayError> {
-        let address = config.listen.unwrap_or_else(default_address);
+        let address = config.listen.unwrap_or(([127, 0, 0, 1], 7414).into());
         let started = Threads::start(config.worker_threads);
         let (threads, runtime) = started.map_err(GatewayError::Threads)?;
         let state = Arc::new(State::open(config, directory, &link)?);
@@ -250,13 +250,4 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         self.state.drain();
     }
-}
-
-/// Returns where a gateway listens if only asked to: 127.0.0.1:7414.
-#[must_use]
-pub const fn default_address() -> SocketAddr {
-    SocketAddr::V4(std::net::SocketAddrV4::new(
-        std::net::Ipv4Addr::LOCALHOST,
-        7414,
-    ))
 }

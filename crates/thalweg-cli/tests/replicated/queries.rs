@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use thalweg_client::exchange::codec::session::{AccountView, OpenOrder, QueryResult};
 use thalweg_client::exchange::market::Epoch;
-use thalweg_client::exchange::report::user_report;
+use thalweg_client::exchange::report::orders_of;
 use thalweg_client::exchange::{State, UserId};
 use thalweg_client::{
     BlockingClient, BlockingReadClient, BlockingTradeClient, SessionCommand, SessionQuery,
@@ -164,11 +164,11 @@ pub(crate) struct Answers(Vec<Vec<Asked>>);
 type States = BTreeMap<u64, [QueryResult; 2]>;
 
 fn answers_of(state: &State) -> [QueryResult; 2] {
-    let report = user_report(state, UserId(USER));
-    let account = report.user.map_or(QueryResult::UnknownUser, |user| {
+    let user = state.risk.user(UserId(USER));
+    let account = user.map_or(QueryResult::UnknownUser, |user| {
         QueryResult::Account(AccountView::from(user))
     });
-    let orders = OpenOrder::all(&report.orders);
+    let orders = OpenOrder::all(&orders_of(state, UserId(USER)));
     let is_cut = false;
     [QueryResult::OpenOrders { orders, is_cut }, account]
 }

@@ -5,7 +5,7 @@ use std::thread;
 
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::execution::Execution;
-use thalweg_exchange::report::{BookReport, book_report, currency_totals, user_report};
+use thalweg_exchange::report::{BookReport, book_report, currency_totals, orders_of};
 use thalweg_exchange::service::{
     Answered, ClientError, Query, QueryReply, Service, ServiceOptions, SharedOptions, SharedService,
 };
@@ -60,7 +60,7 @@ fn expected(state: &State, query: Query) -> String {
         Query::OpenOrders { user: uid, .. } if state.risk.user(uid).is_none() => {
             QueryReply::UnknownUser(uid)
         }
-        Query::OpenOrders { user, .. } => QueryReply::OpenOrders(user_report(state, user).orders),
+        Query::OpenOrders { user, .. } => QueryReply::OpenOrders(orders_of(state, user)),
         Query::Book { symbol, depth } => book_report(state, symbol, depth)
             .map_or(QueryReply::UnknownSymbol(symbol), QueryReply::Book),
         _ => QueryReply::Totals(currency_totals(state)),

@@ -1,7 +1,7 @@
 //! Orders that wait for a price.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::report::user_report;
+use thalweg_exchange::report::orders_of;
 use thalweg_exchange::snapshot::{decode_state, encode_state};
 use thalweg_exchange::{
     Command, OrderFlags, OrderType, Place, RemovalReason, ResultCode, Rules, SelfTrade, UserId,
@@ -305,9 +305,8 @@ fn its_money_is_held_and_the_reports_agree() {
     let order = stop(bid(1, 1, 105, 7).with_reserve(110), 100);
     world.done(order);
     assert_eq!(world.balance(1, 2), 1_000_000 - 7 * (110 * 2 + 3));
-    let report = user_report(&world.state, UserId(1));
-    assert_eq!(report.orders.waiting, [order]);
-    assert!(user_report(&world.state, UserId(2)).orders.is_empty());
+    assert_eq!(orders_of(&world.state, UserId(1)).waiting, [order]);
+    assert!(orders_of(&world.state, UserId(2)).is_empty());
     let poor = stop(ask(1, 2, 105, 400_000), 100);
     world.refused(poor, ResultCode::RiskNsf);
     // Margin is asked for lots that wait, as well.
