@@ -31,14 +31,17 @@ fn spinner() {
     target.kill().unwrap();
     target.wait().unwrap();
     assert_eq!(seen.code, 0, "{}", seen.said());
-    assert_eq!(seen.value("threads.max"), 1.0);
     assert!(seen.value("time.wall") >= 0.5);
+    assert!(seen.report()["exit"].is_null());
+    if seen.lost_figure("threads.max") {
+        return;
+    }
+    assert_eq!(seen.value("threads.max"), 1.0);
     // It always runs, or waits for a core that others have.
     seen.above("threads.busy", 0.5);
     if seen.quality("spin.cpu_share") == "sampled" {
         seen.above("spin.cpu_share", 0.3);
     }
-    assert!(seen.report()["exit"].is_null());
 }
 
 fn ends() {
@@ -146,6 +149,9 @@ fn headless() {
     for seen in [with_events, without] {
         assert_eq!(seen.code, 0, "{}", seen.said());
         assert!(seen.report()["exit"].is_null());
+        if seen.lost_figure("threads.max") {
+            continue;
+        }
         assert_eq!(
             seen.value("threads.max"),
             1.0,

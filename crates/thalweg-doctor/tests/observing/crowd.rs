@@ -14,6 +14,9 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
 
 /// Checks that a figure from records is exact, or says that records were lost.
 fn counted(seen: &crate::doctor::Seen, name: &str, least: f64, most: f64) {
+    if seen.lost_figure(name) {
+        return;
+    }
     let value = seen.value(name);
     assert!(value <= most, "{name}: {value}");
     match seen.quality(name).as_str() {

@@ -116,6 +116,17 @@ impl Seen {
             .unwrap_or_default()
     }
 
+    /// Returns whether a figure is absent since records were lost, and prints that the test is
+    /// skipped then: a doctor that has no core for long cannot read them in time.
+    pub(crate) fn lost_figure(&self, name: &str) -> bool {
+        let lost = self.lost();
+        let is_lost = !lost.is_empty() && self.quality(name) == "absent";
+        if is_lost {
+            skip(&format!("no {name}: {lost}"));
+        }
+        is_lost
+    }
+
     pub(crate) fn quality(&self, name: &str) -> String {
         self.report()["evidence"][name]["quality"]
             .as_str()
