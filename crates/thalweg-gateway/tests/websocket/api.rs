@@ -15,10 +15,17 @@ pub(crate) fn now_ms() -> u64 {
     since.expect("it is later").as_millis() as u64
 }
 
-/// Adds key, time and signature to parameters.
+/// The longest time for which a request is valid: that without this parameter is 5 s, after which a
+/// busy machine may come to it.
+pub(crate) const WINDOW_MS: u64 = 60_000;
+
+/// Adds key, time and signature to parameters, and the longest window where they have none.
 pub(crate) fn signed(key: &NewKey, mut params: Value) -> Value {
     params["apiKey"] = key.api_key.clone().into();
     params["timestamp"] = now_ms().into();
+    if params.get("recvWindow").is_none() {
+        params["recvWindow"] = WINDOW_MS.into();
+    }
     let sorted = params.as_object().expect("an object").iter();
     let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
     let pairs = sorted.map(|(name, value)| format!("{name}={}", text(value)));

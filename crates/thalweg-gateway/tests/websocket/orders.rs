@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use thalweg_exchange::{Action, Command};
 use thalweg_gateway::keys::{KeyKind, NewKey};
 
-use crate::api::now_ms;
+use crate::api::{WINDOW_MS, now_ms};
 use crate::fixture::{Fixture, SYMBOL, parts, respond};
 
 pub(crate) fn sign(secret: &str, payload: &str) -> String {
@@ -35,14 +35,17 @@ pub(crate) async fn send(
     (status, head.to_owned(), body)
 }
 
-/// Signs parameters and sends them in the query.
+/// Signs parameters, with the longest window where they have none, and sends them in the query.
 pub(crate) async fn ask(
     fixture: &Fixture,
     key: &NewKey,
     request: (&str, &str),
     params: &str,
 ) -> (u16, Value) {
-    let payload = format!("{params}&timestamp={}", now_ms());
+    let mut payload = format!("{params}&timestamp={}", now_ms());
+    if !params.contains("recvWindow=") {
+        payload += &format!("&recvWindow={WINDOW_MS}");
+    }
     let signature = sign(&key.secret, &payload);
     let (method, path) = request;
     let path = format!("/api/v3/{path}?{payload}&signature={signature}");
@@ -254,11 +257,12 @@ async fn signatures_times_and_keys_are_checked() {
         body["code"].as_i64()
     };
     let now = now_ms();
-    let payload = format!("omitZeroBalances=true&timestamp={now}");
+    let time = format!("timestamp={now}&recvWindow={WINDOW_MS}");
+    let payload = format!("omitZeroBalances=true&{time}");
     assert_eq!(try_with(&payload, &payload, &key.api_key).await, None);
-    let sorted = format!("timestamp={now}&omitZeroBalances=true");
+    let sorted = format!("{time}&omitZeroBalances=true");
     assert_eq!(try_with(&payload, &sorted, &key.api_key).await, Some(-1022));
-    let escaped = format!("omitZeroBalances=tru%65&timestamp={now}");
+    let escaped = format!("omitZeroBalances=tru%65&{time}");
     assert_eq!(
         try_with(&payload, &escaped, &key.api_key).await,
         Some(-1022)
@@ -288,7 +292,8 @@ async fn bodies_that_are_too_long_or_no_text_are_refused_and_headers_count() {
     let long = "a".repeat(10 << 20);
     let (status, _, _) = send(&fixture, ("POST", "/api/v3/order"), &key.api_key, &long).await;
     assert_eq!(status, 413);
-    let payload = format!("{LIMIT}&price=1&quantity=0.001&timestamp={}", now_ms());
+    let time = format!("timestamp={}&recvWindow={WINDOW_MS}", now_ms());
+    let payload = format!("{LIMIT}&price=1&quantity=0.001&{time}");
     let body = format!("{payload}&signature={}", sign(&key.secret, &payload));
     let (status, head, body) = send(&fixture, ("POST", "/api/v3/order"), &key.api_key, &body).await;
     assert_eq!((status, &body["status"]), (200, &json!("NEW")), "{body}");

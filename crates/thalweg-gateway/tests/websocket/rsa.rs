@@ -6,7 +6,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use serde_json::{Value, json};
 
-use crate::api::now_ms;
+use crate::api::{WINDOW_MS, now_ms};
 use crate::fixture::Fixture;
 use crate::orders::send;
 
@@ -55,7 +55,7 @@ async fn an_rsa_key_trades_by_rest_and_by_websocket() {
     let order = |price: &str| {
         format!(
             "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price={price}\
-             &timestamp={}",
+             &timestamp={}&recvWindow={WINDOW_MS}",
             now_ms()
         )
     };
@@ -74,12 +74,14 @@ async fn an_rsa_key_trades_by_rest_and_by_websocket() {
 
     let mut client = fixture.connect("/ws-api/v3").await;
     let now = now_ms();
+    let window = format!("apiKey={API_KEY}&recvWindow={WINDOW_MS}");
     for (payload, status) in [
-        (format!("apiKey={API_KEY}&timestamp={now}1"), 400),
-        (format!("apiKey={API_KEY}&timestamp={now}"), 200),
+        (format!("{window}&timestamp={now}1"), 400),
+        (format!("{window}&timestamp={now}"), 200),
     ] {
         let params = json!({
-            "apiKey": API_KEY, "timestamp": now, "signature": sign(&payload),
+            "apiKey": API_KEY, "recvWindow": WINDOW_MS, "timestamp": now,
+            "signature": sign(&payload),
         });
         let request = json!({ "id": 1, "method": "session.logon", "params": params });
         let answer = client.ask(&request).await;

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use thalweg_exchange::{Action, Command};
 use thalweg_gateway::keys::{KeyKind, NewKey};
 
-use crate::api::{now_ms, signature, signed};
+use crate::api::{WINDOW_MS, now_ms, signature, signed};
 use crate::fixture::{Fixture, SYMBOL};
 use crate::orders::{ask, send, sign};
 use crate::trading::log_on;
@@ -46,7 +46,8 @@ fn percent(text: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rule_1_the_signed_payload_is_the_raw_query_and_then_the_raw_body() {
     let (fixture, key) = Fixture::with_key().await;
-    let body = format!("price=9&quantity=0.0%3101&timestamp={}", now_ms());
+    let time = || format!("timestamp={}&recvWindow={WINDOW_MS}", now_ms());
+    let body = format!("price=9&quantity=0.0%3101&{}", time());
     // Without a separator, nothing escaped anew or sorted, digits in any case, signed in either.
     let code = sign(&key.secret, &format!("{BUY}{body}")).to_uppercase();
     let (query, signed_body) = (format!("{BUY}&signature={code}"), &*body);
@@ -68,7 +69,7 @@ async fn rule_1_the_signed_payload_is_the_raw_query_and_then_the_raw_body() {
     assert_eq!(placed["price"], "8.000000", "{placed}");
     // Ed25519 in base64, escaped. RSA: see `rsa`.
     let key = fixture.new_key(KeyKind::Ed25519, 2);
-    let payload = format!("{BUY}&price=9&quantity=0.01&timestamp={}", now_ms());
+    let payload = format!("{BUY}&price=9&quantity=0.01&{}", time());
     let code = signature(&key, &payload);
     assert!(code.ends_with('='), "{code}");
     let query = format!("{payload}&signature={}", percent(&code));
@@ -81,14 +82,15 @@ async fn rule_2_the_websocket_api_signs_sorted_parameters_as_they_were_sent() {
     let mut client = fixture.connect("/ws-api/v3").await;
     let time = now_ms();
     let payload = format!(
-        "apiKey={}&newClientOrderId=a:b/c&price=9.50&quantity=0.0100&returnRateLimits=false\
-         &side=BUY&symbol=BTCUSDT&timeInForce=GTC&timestamp={time}&type=LIMIT",
+        "apiKey={}&newClientOrderId=a:b/c&price=9.50&quantity=0.0100&recvWindow={WINDOW_MS}\
+         &returnRateLimits=false&side=BUY&symbol=BTCUSDT&timeInForce=GTC&timestamp={time}\
+         &type=LIMIT",
         key.api_key
     );
     let params = format!(
         r#""symbol":"BTCUSDT","side":"BUY","type":"LIMIT","timeInForce":"GTC","price":9.50,
         "quantity":0.0100,"newClientOrderId":"a:b/c","returnRateLimits":false,
-        "timestamp":{time},"apiKey":"{}","signature":"{}""#,
+        "timestamp":{time},"recvWindow":{WINDOW_MS},"apiKey":"{}","signature":"{}""#,
         key.api_key,
         sign(&key.secret, &payload)
     );
@@ -149,28 +151,24 @@ async fn rule_4_a_request_is_of_now_within_its_window_in_either_unit() {
     };
     let late = "Timestamp for this request is outside of the recvWindow.";
     let ahead = "Timestamp for this request was 1000ms ahead of the server's time.";
-    let now = now_ms();
-    for (query, refused) in [
-        (format!("timestamp={now}"), None),
-        (format!("timestamp={}", now * 1_000), None),
-        (format!("timestamp={}", now - 6_000), Some(late)),
-        (format!("timestamp={}&recvWindow=60000", now - 30_000), None),
-        (
-            format!("timestamp={}&recvWindow=59999.999", now - 30_000),
-            None,
-        ),
-        (
-            format!("timestamp={}&recvWindow=100.5", now - 1_000),
-            Some(late),
-        ),
-        (format!("timestamp={}", now + 30_000), Some(ahead)),
+    // Each has a time of its own: without another window it is one of now for 5 s.
+    for (since_ms, unit, window, refused) in [
+        (0, 1, "", None),
+        (0, 1_000, "", None),
+        (-6_000, 1, "", Some(late)),
+        (-30_000, 1, "&recvWindow=60000", None),
+        (-30_000, 1, "&recvWindow=59999.999", None),
+        (-1_000, 1, "&recvWindow=100.5", Some(late)),
+        (30_000, 1, "", Some(ahead)),
     ] {
+        let time = now_ms().saturating_add_signed(since_ms) * unit;
+        let query = format!("timestamp={time}{window}");
         let (status, body) = account(query.clone()).await;
         let expected = refused.map(|msg| json!({ "code": -1021, "msg": msg }));
         assert_eq!(status, if refused.is_some() { 400 } else { 200 }, "{query}");
         assert_eq!(Some(body).filter(|_| refused.is_some()), expected);
     }
-    let (_, body) = account(format!("timestamp={now}&recvWindow=60001")).await;
+    let (_, body) = account(format!("timestamp={}&recvWindow=60001", now_ms())).await;
     assert!(body["code"].as_i64() < Some(-1_000), "{body}");
     let times = ["/api/v3/time", "/api/v3/time?timeUnit=MICROSECOND"];
     let [millis, micros] = times.map(|path| fixture.json(path));
@@ -240,7 +238,7 @@ fn refused() -> Vec<(String, i32, &'static str)> {
         (
             of(&format!("side=BUY&{one}&price=1&timeInForceX=1")),
             -1104,
-            "Not all sent parameters were read; read '8' parameter(s) but was sent '9'.",
+            "Not all sent parameters were read; read '9' parameter(s) but was sent '10'.",
         ),
         (
             of(&format!("side=BUY&{one}&price=")),
@@ -407,7 +405,7 @@ async fn rule_10_headers_say_what_is_used_and_weights_are_binances() {
     };
     let mut before = used("/api/v3/ping").await;
     let query = |rest: &str| {
-        let payload = format!("{rest}timestamp={}", now_ms());
+        let payload = format!("{rest}timestamp={}&recvWindow={WINDOW_MS}", now_ms());
         format!("{payload}&signature={}", sign(&key.secret, &payload))
     };
     let symbol = "symbol=BTCUSDT&";

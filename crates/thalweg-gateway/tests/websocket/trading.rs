@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use thalweg_exchange::{Action, AdjustmentKind, Command, CurrencyId, UserId};
 use thalweg_gateway::keys::{KeyKind, NewKey};
 
-use crate::api::signed;
+use crate::api::{WINDOW_MS, now_ms, signed};
 use crate::fixture::{Client, Fixture};
 
 /// A connection that has logged on, and one that follows the same user.
@@ -29,7 +29,7 @@ impl Trader {
 
     /// Sends a request of a session that has logged on.
     async fn ask(&mut self, method: &str, mut params: Value) -> Value {
-        params["timestamp"] = crate::api::now_ms().into();
+        in_time(&mut params);
         let request = json!({ "id": method, "method": method, "params": params });
         self.api.ask(&request).await
     }
@@ -40,6 +40,12 @@ impl Trader {
         assert_eq!(event["subscriptionId"], 0);
         event["event"].clone()
     }
+}
+
+/// Adds the time to parameters of a session that has logged on, and the longest window.
+fn in_time(params: &mut Value) {
+    params["timestamp"] = now_ms().into();
+    params["recvWindow"] = WINDOW_MS.into();
 }
 
 pub(crate) async fn log_on(client: &mut Client, key: &NewKey) {
@@ -137,7 +143,7 @@ async fn orders_are_not_hidden_by_others_of_the_user() {
     let open = trader.ask("openOrders.status", symbol.clone()).await;
     assert_eq!(open["result"].as_array().expect("a list").len(), 6);
     let mut place = limit("BUY", "8.4", "0.0002");
-    place["timestamp"] = crate::api::now_ms().into();
+    in_time(&mut place);
     let place = json!({ "id": 1, "method": "order.place", "params": place });
     trader.api.send(&place.to_string()).await;
     let gone = trader.ask("openOrders.cancelAll", symbol.clone()).await;
@@ -173,7 +179,7 @@ async fn of_two_amends_in_flight_one_counts() {
     let amend = |quantity: &str| {
         json!({
             "symbol": "BTCUSDT", "orderId": id, "newQty": quantity,
-            "timestamp": crate::api::now_ms(),
+            "timestamp": now_ms(), "recvWindow": WINDOW_MS,
         })
     };
     for number in [1, 2] {
@@ -222,7 +228,7 @@ async fn an_order_on_its_way_is_cancelled() {
     let mut trader = Trader::new(&fixture, 1).await;
     let mut place = limit("BUY", "9", "0.0002");
     place["newClientOrderId"] = "mine".into();
-    place["timestamp"] = crate::api::now_ms().into();
+    in_time(&mut place);
     let place = json!({ "id": 1, "method": "order.place", "params": place });
     trader.api.send(&place.to_string()).await;
     let named = json!({ "symbol": "BTCUSDT", "origClientOrderId": "mine" });
@@ -301,7 +307,7 @@ async fn requests_that_are_sent_together_are_executed_in_order() {
         order["newClientOrderId"] = format!("c{round}").into();
         let cancel = json!({ "symbol": "BTCUSDT", "origClientOrderId": format!("c{round}") });
         for (method, mut params) in [("order.place", order), ("order.cancel", cancel)] {
-            params["timestamp"] = crate::api::now_ms().into();
+            in_time(&mut params);
             let request = json!({ "id": method, "method": method, "params": params });
             trader.api.send(&request.to_string()).await;
         }
@@ -322,7 +328,7 @@ async fn market_orders_to_buy_that_are_sent_together_are_all_filled() {
     for id in 0..16 {
         let params = json!({
             "symbol": "BTCUSDT", "side": "BUY", "type": "MARKET", "quantity": "0.0001",
-            "timestamp": crate::api::now_ms(),
+            "timestamp": now_ms(), "recvWindow": WINDOW_MS,
         });
         let request = json!({ "id": id, "method": "order.place", "params": params });
         trader.api.send(&request.to_string()).await;
