@@ -201,7 +201,6 @@ impl Server {
         }
         // Not before: a client that comes meanwhile is refused by the system, and comes again.
         let listeners = start_listeners(&shared, bound)?;
-        shared.note_listening();
         if !is_replica {
             // Unless it has failed meanwhile.
             shared.lifecycle.change_to(Lifecycle::Ready);
@@ -343,7 +342,9 @@ fn start_listeners(
 ) -> Result<Vec<JoinHandle<()>>, ServeError> {
     let listeners = bound.listen()?.into_iter();
     let start = |(kind, listener)| tokio::spawn(listen(Arc::clone(shared), kind, listener));
-    Ok(listeners.map(start).collect())
+    let started = listeners.map(start).collect();
+    shared.note_listening();
+    Ok(started)
 }
 
 /// A key for the gateway, and both ends of its drop copy, where the configuration has one.
