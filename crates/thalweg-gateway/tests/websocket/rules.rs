@@ -314,7 +314,7 @@ async fn rule_7_errors_have_their_status_code_and_exact_text() {
     }
     let many = format!("{unknown}&a=1&b=2&c=3");
     let (_, body) = ask(&fixture, &key, ("GET", "order"), &many).await;
-    let text = "Too many parameters; expected '6' and received '7'.";
+    let text = "Too many parameters; expected '6' and received '8'.";
     assert_eq!(body, json!({ "code": -1101, "msg": text }));
     let (_, body) = fixture.get("/api/v3/depth?symbol=BTCUSDT&depth=5").await;
     assert!(
