@@ -45,8 +45,8 @@ impl Pages {
     }
 }
 
-/// A block that is being filled. What it held before is cleared where it is not written over: at the
-/// latest when it is sealed.
+/// A block that is being filled. Bytes of before are cleared where they are not written over: when
+/// it is sealed, at the latest.
 #[derive(Debug)]
 pub(crate) struct OpenBlock {
     pages: Pages,

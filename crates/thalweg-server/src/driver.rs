@@ -526,7 +526,7 @@ impl<S: Storage> Driver<S> {
     }
 }
 
-/// What came of commands of a session that were submitted together.
+/// The refusals, and other ends, of commands of a session that were submitted together.
 struct Taking<'t> {
     deferred_limits: &'t mut Option<UserLimits>,
     unexecuted: &'t mut u64,

@@ -176,9 +176,9 @@ impl<S: Storage> Turn<'_, S> {
         }
     }
 
-    /// Takes the next frames, `most` at most, as long as each is an order of the session's own user,
-    /// or about one, which it may send now: with one look at the session for all of them. Returns
-    /// whether it took any.
+    /// Takes the next frames, `most` at most, as long as each is about an order of the session's
+    /// own user and may be sent now: with one look at the session for all of them. Returns whether
+    /// it took any.
     fn take_orders(&mut self, input: &mut Input, most: usize) -> bool {
         let key = self.session.terms.key;
         if key.role != Role::Trade || self.shared.conditions_of(key).is_some() {

@@ -21,7 +21,9 @@ wire! {
         symbol: SymbolId, uid: UserId, order_id: OrderId,
         price: i64, reserve_price: i64, size: i64,
     }
-    pub(super) struct CancelForm = Command::Cancel { symbol: SymbolId, uid: UserId, order_id: OrderId }
+    pub(super) struct CancelForm = Command::Cancel {
+        symbol: SymbolId, uid: UserId, order_id: OrderId,
+    }
     pub(super) struct MoveForm = Command::Move {
         symbol: SymbolId, uid: UserId, order_id: OrderId, price: i64,
     }

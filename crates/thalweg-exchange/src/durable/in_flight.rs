@@ -10,7 +10,6 @@ use thalweg_measure::clock::Clock;
 
 use super::options::SessionLimits;
 use super::record::Origin;
-use super::submission::Submission;
 use super::tables::{Note, SessionSlot, Sessions};
 use crate::command::Command;
 use crate::engine::index::Index;
@@ -61,17 +60,17 @@ impl Slot {
         }
     }
 
-    /// Becomes a command with a number, of the session with this slot, that was due at this time.
+    /// Becomes a command with its sender and tag, a number, the slot of its session, and its time.
     #[inline(always)]
     pub(super) fn begin(
         &mut self,
-        request: Submission<'_>,
+        (origin, command, tag): (Origin, &Command, u64),
         (number, session): (u64, u32),
         (due, is_stamped): (u64, bool),
     ) {
-        self.command.copy_from(request.command);
-        (self.number, self.tag) = (number, request.tag);
-        (self.origin, self.session) = (request.origin, session);
+        self.command.copy_from(command);
+        (self.number, self.tag) = (number, tag);
+        (self.origin, self.session) = (origin, session);
         self.due = due;
         self.taken = match is_stamped {
             true => Clock::global().ticks(),

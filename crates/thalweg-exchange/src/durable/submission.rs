@@ -43,6 +43,13 @@ pub struct Submission<'c> {
     pub tag: u64,
 }
 
+impl<'c> Submission<'c> {
+    #[inline(always)]
+    const fn parts(self) -> (Origin, &'c Command, u64) {
+        (self.origin, self.command, self.tag)
+    }
+}
+
 /// Why no more commands are taken together.
 enum RunEnd<'c> {
     /// All were taken.
@@ -192,8 +199,8 @@ impl<S: Storage> Exchange<S> {
         self.admit(request, 0)
     }
 
-    /// Takes the next commands as [`admit`](Self::admit) would one after the other, with one look at
-    /// all that stays as it is meanwhile: up to the first that is not new, of a session that is
+    /// Takes the next commands as [`admit`](Self::admit) would one after the other, with one look
+    /// at all that stays as it is meanwhile: up to the first that is not new, of a session that is
     /// known and may send it, or for which the journal's block has no room.
     fn take_run<'c>(
         &mut self,
@@ -227,7 +234,7 @@ impl<S: Storage> Exchange<S> {
             self.admission.take(slot, sequence);
             let number = owner.note_taken(bytes);
             let stamp = self.stamping.is_due();
-            (self.in_flight.take()).begin(request, (number, slot.0), (0, stamp));
+            (self.in_flight.take()).begin(request.parts(), (number, slot.0), (0, stamp));
             admitted(at, Ok(SubmitOutcome::New { number }));
         };
         drop(records);
@@ -351,7 +358,7 @@ impl<S: Storage> Exchange<S> {
         });
         let number = self.owner.number - 1;
         let stamp = self.stamping.is_due();
-        (self.in_flight.take()).begin(request, (number, session), (due, stamp));
+        (self.in_flight.take()).begin(request.parts(), (number, session), (due, stamp));
         Ok(SubmitOutcome::New { number })
     }
 

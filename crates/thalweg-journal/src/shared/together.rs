@@ -161,7 +161,7 @@ mod tests {
             });
         });
         assert!(catch_unwind(append).is_err());
-        // What it left in the block is not there any more.
+        // The bytes that it left are gone.
         let next = journal.append_bytes_with(3, |slot| assert_eq!(slot, [0; 3]));
         assert_eq!(next.expect("it goes on"), Lsn::new(2));
     }

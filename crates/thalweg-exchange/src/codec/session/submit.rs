@@ -174,9 +174,9 @@ pub(super) fn check_sequence(sequence: ClientSequence) -> Result<(), CodecError>
     at_least("the client sequence", HEAD_BYTES, sequence.0, 1)
 }
 
-/// Reads a submit at the beginning of `bytes` that is about an order of `user`, and puts its command
-/// where it is to be. Returns its sequence and the length of the frame; `None` where it is not one
-/// of the most frequent commands, of another user, wrong or not all there: then
+/// Reads a submit at the beginning of `bytes` that is about an order of `user`, and puts its
+/// command where it is to be. Returns its sequence and the length of the frame; `None` where it is
+/// not one of the most frequent commands, of another user, wrong or not all there: then
 /// [`decode_client_frame`](super::decode_client_frame) says what it is. Each head is compared once.
 #[inline]
 pub fn decode_own_order(
