@@ -45,16 +45,13 @@ impl Pages {
     }
 }
 
-/// A block that is being filled. Bytes of before are cleared where they are not written over: when
-/// it is sealed, at the latest.
+/// A block that is being filled. The unused part of it is zero.
 #[derive(Debug)]
 pub(crate) struct OpenBlock {
     pages: Pages,
     used: usize,
     /// Where the record ends that was handed out last. Behind `used` if it was not finished.
     claimed: usize,
-    /// From here on it is zero.
-    clean: usize,
     count: u32,
 }
 
@@ -64,7 +61,6 @@ impl OpenBlock {
             pages: Pages::new(bytes),
             used: BLOCK_HEADER_BYTES,
             claimed: BLOCK_HEADER_BYTES,
-            clean: BLOCK_HEADER_BYTES,
             count: 0,
         }
     }
@@ -88,20 +84,12 @@ impl OpenBlock {
     /// Zeroed room for a record that is not in the block yet; none if it does not fit.
     #[inline]
     pub(crate) fn claim(&mut self, bytes: usize) -> Option<&mut [u8]> {
-        let used = self.clean.saturating_sub(self.used);
-        let room = self.claim_used(bytes)?;
-        let used = used.min(room.len());
-        room[..used].fill(0);
-        Some(room)
-    }
-
-    /// Room for a record that writes over all of it, which may hold anything.
-    #[inline]
-    pub(crate) fn claim_used(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        if self.claimed != self.used {
+            self.forget_claim();
+        }
         let (from, to) = (self.used, self.used + bytes);
         let room = self.pages.bytes_mut().get_mut(from..to)?;
         self.claimed = to;
-        self.clean = self.clean.max(to);
         Some(room)
     }
 
@@ -112,13 +100,22 @@ impl OpenBlock {
         self.count += 1;
     }
 
+    /// The closure that filled it has panicked.
+    #[cold]
+    fn forget_claim(&mut self) {
+        let (from, to) = (self.used, self.claimed);
+        self.pages.bytes_mut()[from..to].fill(0);
+        self.claimed = self.used;
+    }
+
     /// Writes the header in front; gives the block with its padding, and its checksum.
     pub(crate) fn seal(&mut self, header: &BlockHeader, key: &Key) -> (&[u8], u32) {
-        let (used, end) = (self.used, padded(self.used));
-        let bytes = &mut self.pages.bytes_mut()[..end];
-        bytes[used..].fill(0);
-        let crc = header.encode(&mut bytes[..used], key);
-        (bytes, crc)
+        if self.claimed != self.used {
+            self.forget_claim();
+        }
+        let used = self.used;
+        let crc = header.encode(&mut self.pages.bytes_mut()[..used], key);
+        (&self.pages.bytes()[..padded(used)], crc)
     }
 
     /// Nothing fits any more.
@@ -129,6 +126,8 @@ impl OpenBlock {
 
     /// Empty again.
     pub(crate) fn clear(&mut self) {
+        let used = self.claimed.max(self.used);
+        self.pages.bytes_mut()[..used].fill(0);
         (self.used, self.claimed) = (BLOCK_HEADER_BYTES, BLOCK_HEADER_BYTES);
         self.count = 0;
     }
@@ -137,7 +136,6 @@ impl OpenBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lsn::Lsn;
 
     #[test]
     fn an_unfinished_record_leaves_nothing() {
@@ -149,34 +147,7 @@ mod tests {
         assert_eq!((block.count(), block.length()), (1, 72));
         assert!(block.claim(4096 - 72).is_some());
         assert!(block.claim(4096 - 71).is_none());
-    }
-
-    #[test]
-    fn a_block_that_is_used_again_has_nothing_of_before() {
-        let mut block = OpenBlock::new(4096);
-        block.claim(3_000).expect("there is room").fill(1);
-        block.finish();
         block.clear();
-        block.claim_used(8).expect("there is room").fill(2);
-        block.finish();
-        assert_eq!(block.claim(3_500).expect("there is room"), [0; 3_500]);
-        block.claim(1).expect("there is room").fill(3);
-        block.finish();
-        let header = BlockHeader {
-            first: Lsn::FIRST,
-            durable: Lsn::ZERO,
-            count: block.count(),
-            length_bytes: block.length() as u32,
-            previous_crc: 0,
-            crc: 0,
-        };
-        let key = Key {
-            seed: 0,
-            epoch: 1,
-            record_bytes: 0,
-        };
-        let (bytes, _) = block.seal(&header, &key);
-        assert_eq!(bytes[64..73], [2, 2, 2, 2, 2, 2, 2, 2, 3]);
-        assert_eq!((bytes.len(), &bytes[73..]), (4096, &[0; 4096 - 73][..]));
+        assert!(block.pages.bytes().iter().all(|byte| *byte == 0));
     }
 }

@@ -68,15 +68,17 @@ enum Records<'x, S: Storage> {
 }
 
 impl<S: Storage> Records<'_, S> {
-    /// Writes the record of a command. Returns how many bytes it has, if it is there.
+    /// Writes the record of the command that gets this number. Returns how many bytes it has, if
+    /// there is room.
     #[inline(always)]
-    fn append(&mut self, request: Submission<'_>) -> Option<usize> {
+    fn append(&mut self, request: Submission<'_>, number: u64) -> Option<usize> {
         let bytes = record_bytes(request.command);
         match self {
             Self::Journal(_) if bytes > FRAME_BYTES_MAX => return None,
             Self::Journal(journal) => {
                 let write = |out: &mut [u8]| write_record(request, out);
-                journal.append_bytes_with(bytes, write)?;
+                let lsn = journal.append_bytes_with(bytes, write)?;
+                debug_assert_eq!(lsn.number(), number + 1, "a record is a command");
             }
             Self::Log(_) if bytes > RECORD_BYTES_MAX => return None,
             Self::Log(pending) => pending.push_with(bytes, |out| write_record(request, out)),
@@ -153,7 +155,8 @@ impl<S: Storage> Exchange<S> {
 
     /// Takes commands together, in order, which costs less for each: `admitted(at, what)` is called
     /// once for each with what came of it. If that panics, those up to there are taken, and no
-    /// other.
+    /// other. Neither the iterator nor `admitted` may wait for another thread that uses the
+    /// exchange's journal: both are called while this one has its lock.
     pub fn submit_many<'c>(
         &mut self,
         requests: impl IntoIterator<Item = Submission<'c>>,
@@ -227,7 +230,7 @@ impl<S: Storage> Exchange<S> {
             else {
                 break RunEnd::Other(at, request);
             };
-            let Some(bytes) = records.append(request) else {
+            let Some(bytes) = records.append(request, owner.number) else {
                 break RunEnd::Other(at, request);
             };
             room -= 1;

@@ -294,53 +294,68 @@ fn a_failed_sync_stops_everything_and_nothing_more_is_answered() {
     assert_eq!(recorder.take(), []);
 }
 
+/// Returns who sends commands: the exchange itself, which are looked at one by one, and a session
+/// that is known, which are taken in runs.
+fn senders() -> [fn(u64) -> Origin; 2] {
+    [|_| Origin::Engine, |tag| by(1, tag + 2)]
+}
+
+/// Returns this many commands of a sender, whose session is opened.
+fn nops(
+    exchange: &mut Exchange<SimDisk>,
+    sender: fn(u64) -> Origin,
+    count: u64,
+) -> Vec<Submission<'static>> {
+    let opened = exchange.submit(by(1, 1), &Command::Nop, 0);
+    opened.expect("it is taken");
+    let nop = |tag| Submission {
+        origin: sender(tag),
+        command: &Command::Nop,
+        tag,
+    };
+    (0..count).map(nop).collect()
+}
+
 #[test]
 fn a_journal_that_stopped_elsewhere_is_reported_where_answers_are_published() {
-    let disk = SimDisk::new();
-    let unsynced = Options {
-        sync: SyncMode::Never,
-        ..inline()
-    };
-    let (mut exchange, _, recorder) = open(disk.clone(), unsynced);
-    disk.fail(Operation::Write, 0, Fault::Io);
-    let requests: Vec<Submission<'_>> = (0..1_000)
-        .map(|tag| Submission {
-            origin: Origin::Engine,
-            command: &Command::Nop,
-            tag,
-        })
-        .collect();
-    let (mut taken, mut refused) = (0, 0);
-    exchange.submit_many(requests, |_, admitted| match admitted {
-        Ok(_) => taken += 1,
-        Err(SubmitError::Failed(_)) => refused += 1,
-        other => panic!("{other:?}"),
-    });
-    assert!(taken % 64 > 0 && refused > 0, "{taken} and {refused}");
-    let outputs = recorder.take();
-    assert!(outputs.len() < taken, "some were on their way");
-    let failed = outputs
-        .iter()
-        .filter(|one| matches!(one, Output::Failed(_)));
-    assert_eq!(failed.count(), 1, "reported once");
-    assert!(matches!(outputs.last(), Some(Output::Failed(_))));
-    drop(exchange);
-    assert_eq!(recorder.take(), []);
+    for sender in senders() {
+        let disk = SimDisk::new();
+        let unsynced = Options {
+            sync: SyncMode::Never,
+            ..inline()
+        };
+        let (mut exchange, _, recorder) = open(disk.clone(), unsynced);
+        let requests = nops(&mut exchange, sender, 1_000);
+        recorder.take();
+        disk.fail(Operation::Write, 0, Fault::Io);
+        let (mut taken, mut refused) = (0, 0);
+        exchange.submit_many(requests, |_, admitted| match admitted {
+            Ok(_) => taken += 1,
+            Err(SubmitError::Failed(_)) => refused += 1,
+            other => panic!("{other:?}"),
+        });
+        assert!(taken % 64 > 0 && refused > 0, "{taken} and {refused}");
+        let outputs = recorder.take();
+        assert!(outputs.len() < taken, "some were on their way");
+        let failed = outputs
+            .iter()
+            .filter(|one| matches!(one, Output::Failed(_)));
+        assert_eq!(failed.count(), 1, "reported once");
+        assert!(matches!(outputs.last(), Some(Output::Failed(_))));
+        drop(exchange);
+        assert_eq!(recorder.take(), []);
+    }
 }
 
 /// Commands in the journal are executed, whatever the callback with their results does.
 #[test]
 fn commands_are_executed_that_were_taken_before_a_callback_panicked() {
-    for at in [0, 1, 63, 64, 100, 199] {
-        let disk = SimDisk::new();
-        let (mut exchange, _, recorder) = open(disk.clone(), inline());
-        let requests: Vec<Submission<'_>> = (0..200)
-            .map(|tag| Submission {
-                origin: Origin::Engine,
-                command: &Command::Nop,
-                tag,
-            })
-            .collect();
+    for (at, sender) in [0, 1, 63, 64, 100, 199]
+        .into_iter()
+        .flat_map(|at| senders().map(|sender| (at, sender)))
+    {
+        let (mut exchange, _, recorder) = open(SimDisk::new(), inline());
+        let requests = nops(&mut exchange, sender, 200);
         let submit = AssertUnwindSafe(|| {
             exchange.submit_many(requests, |number, admitted| {
                 assert!(admitted.is_ok());
@@ -355,8 +370,8 @@ fn commands_are_executed_that_were_taken_before_a_callback_panicked() {
         drop(exchange);
         assert_eq!(
             recorder.take().len(),
-            at + 2,
-            "each was executed, and the next"
+            at + 3,
+            "the first, each that was taken, and the next"
         );
     }
 }

@@ -3,11 +3,11 @@
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
     Exchange, History, OpenError, Options, Recovered, SessionLimits, SimDisk, SnapshotFileError,
-    SnapshotOptions, Storage, SubmitOutcome,
+    SnapshotOptions, Storage, Submission, SubmitOutcome,
 };
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::snapshot::state_hash;
-use thalweg_exchange::{Action, UserId};
+use thalweg_exchange::{Action, Command, UserId};
 use thalweg_journal::{Fault, Lsn, Operation};
 
 use crate::durable::world::{by, inline, market, open, options, order};
@@ -333,6 +333,33 @@ fn snapshots_beside_the_exchange(kept: u32, least: u64) {
     assert!(history.snapshots() >= 3);
     let wrong: Vec<String> = history.wrong().iter().map(ToString::to_string).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// Commands of a session that is known are taken in runs.
+#[test]
+fn commands_that_are_taken_together_have_snapshots_made() {
+    let disk = SimDisk::new();
+    let mut snapshotting = inline();
+    snapshotting.snapshot.every_bytes = 20_000;
+    let (mut exchange, ..) = open(disk, snapshotting);
+    let mut sequence = 0;
+    for _ in 0..20 {
+        let requests: Vec<Submission<'_>> = (0..200)
+            .map(|tag| {
+                sequence += 1;
+                Submission {
+                    origin: by(1, sequence),
+                    command: &Command::Nop,
+                    tag,
+                }
+            })
+            .collect();
+        exchange.submit_many(requests, |_, taken| assert!(taken.is_ok(), "{taken:?}"));
+        exchange.drain().expect("it goes on");
+    }
+    let stats = exchange.stats().expect("it runs").snapshots;
+    assert!(stats.failed.is_none(), "{:?}", stats.failed);
+    assert!(stats.made > 0);
 }
 
 #[test]

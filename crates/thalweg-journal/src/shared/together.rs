@@ -8,7 +8,7 @@ use crate::record::content_in;
 use crate::storage::Storage;
 
 /// Appends records under one lock, which goes when this is dropped: made by
-/// [`Shared::append_together`]. Threads that commit wait meanwhile.
+/// [`Shared::append_together`]. Threads that append, flush or commit wait meanwhile.
 #[derive(Debug)]
 pub struct Together<'j, S: Storage> {
     inner: &'j Inner<S>,
@@ -53,7 +53,7 @@ impl<S: Storage> Shared<[u8], S> {
 
 impl<S: Storage> Together<'_, S> {
     /// Appends a record of `bytes` bytes, if it fits into the block that is open: else it is for
-    /// [`Shared::append_bytes_with`]. The slot may hold anything: `build` writes over all of it.
+    /// [`Shared::append_bytes_with`]. The slot is zero before `build` fills it.
     #[inline(always)]
     pub fn append_bytes_with(
         &mut self,
@@ -65,7 +65,7 @@ impl<S: Storage> Together<'_, S> {
         if !state.open.fits(room) {
             return None;
         }
-        build(content_in(state.open.claim_used(room)?));
+        build(content_in(state.open.claim(room)?));
         state.open.finish();
         let lsn = state.next;
         state.next = lsn.after(1);

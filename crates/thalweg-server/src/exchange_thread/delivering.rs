@@ -136,7 +136,12 @@ impl Publisher {
     pub(crate) fn take(&mut self, published: Published<'_>) {
         // By reference: it is large.
         if let Published::Outcome(ref executed) = published {
-            return self.outcome(executed);
+            self.outcome(executed);
+            // At the end: publishing is the last part of a trace.
+            if executed.outcome.stamps.is_some() {
+                self.execution.traces.note(&executed.outcome);
+            }
+            return;
         }
         self.take_other(published);
     }
@@ -221,7 +226,6 @@ impl Publisher {
         self.outgoing.next_command = outcome.sequence + 1;
         if let Some(stamps) = &outcome.stamps {
             self.execution.note(stamps);
-            self.execution.traces.note(outcome);
         }
         if let Some(feed_writer) = self.feed.take_start() {
             self.feed_writer = Some(feed_writer);
@@ -491,5 +495,81 @@ impl<S: Storage> ExchangeThread<S> {
                 self.driver.audit(line.with_key(name.as_deref()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use thalweg_exchange::Events;
+    use thalweg_exchange::market::{Channels, Epoch};
+    use thalweg_exchange::service::{Outcome, Stamps};
+    use thalweg_measure::clock::Clock;
+
+    use super::*;
+    use crate::drop_copy;
+
+    #[test]
+    fn a_trace_ends_behind_all_that_publishing_does() {
+        let copy = Arc::new(Mutex::new(drop_copy::new(Epoch(1)).0));
+        let execution = Arc::<ExecutionTimes>::default();
+        let mut publisher = Publisher {
+            mailbox: Mailbox::default(),
+            outgoing: Outgoing::default(),
+            feed: Arc::new(Feed::new(Epoch(1), Channels::default(), 1, 2)),
+            feed_writer: None,
+            follows: false,
+            flow: None,
+            copy: Some(Arc::clone(&copy)),
+            listing: Listing::default(),
+            execution: Arc::clone(&execution),
+            readers: Arc::default(),
+            last_reader: LastReader::default(),
+            time_set: Arc::default(),
+        };
+        assert_eq!(execution.traces.take(), [], "somebody watches");
+        let due = Clock::global().ticks();
+        let stamps = Stamps {
+            begun: due,
+            checked: due,
+            matched: due,
+            settled: due,
+            journaled: due,
+        };
+        let has_begun = &AtomicBool::new(false);
+        // While this thread has the copy, the outcome is being published.
+        let held = lock(&copy);
+        let released = thread::scope(|scope| {
+            scope.spawn(move || {
+                // ORDERING: Relaxed; a flag alone.
+                has_begun.store(true, Ordering::Relaxed);
+                publisher.take(Published::Outcome(Executed {
+                    outcome: Outcome {
+                        sequence: 1,
+                        tag: 0,
+                        due,
+                        command: &Command::Nop,
+                        stamps: Some(stamps),
+                        result: ResultCode::Success,
+                        events: &Events::default(),
+                    },
+                    origin: Origin::Engine,
+                    reports: &[],
+                }));
+            });
+            // ORDERING: Relaxed, as above.
+            while !has_begun.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+            (0..1_000).for_each(|_| thread::yield_now());
+            let released = Clock::global().ticks();
+            drop(held);
+            released
+        });
+        let noted = execution.traces.take();
+        assert_eq!(noted.len(), 1);
+        assert!(noted[0].total >= Clock::global().ns(released - due));
     }
 }

@@ -521,7 +521,7 @@ pub(super) mod tests {
     use crate::durable::published::Published;
     use crate::durable::record::Origin;
     use crate::durable::replication::simulation::SimLog;
-    use crate::durable::{JournalOptions, SimDisk, SubmitOutcome};
+    use crate::durable::{JournalOptions, SimDisk, Submission, SubmitOutcome};
     use crate::ids::UserId;
     use crate::session::{ClientSequence, Refusal, Role, SessionKey};
     use crate::snapshot::state_hash;
@@ -712,6 +712,30 @@ pub(super) mod tests {
             "nothing is answered any more"
         );
         add(&mut second, 100);
+        second.close().expect("it ends in order");
+    }
+
+    #[test]
+    fn commands_that_are_taken_together_reach_the_log() {
+        let (log, mut first) = primary();
+        let key = SessionKey::new(Role::Admin, 1, 0);
+        let users: Vec<Command> = (2..202).map(user).collect();
+        let submissions = (1..).zip(&users).map(|(sequence, command)| Submission {
+            origin: Origin::Session {
+                key,
+                sequence: ClientSequence(sequence),
+            },
+            command,
+            tag: 0,
+        });
+        first.submit_many(submissions, |_, taken| {
+            assert!(matches!(taken, Ok(SubmitOutcome::New { .. })), "{taken:?}");
+        });
+        first.drain().expect("they are acknowledged");
+        let hash = state_hash(first.state());
+        first.close().expect("it ends in order");
+        let second = follow_to_the_end("second", &log);
+        assert_eq!((second.number(), state_hash(second.state())), (201, hash));
         second.close().expect("it ends in order");
     }
 
