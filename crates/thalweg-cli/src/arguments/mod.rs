@@ -253,10 +253,15 @@ pub(crate) fn parse(line: &[OsString]) -> Result<Arguments, clap::Error> {
 
 /// Options and commands that were renamed or removed: the former name, the one that takes its
 /// place, and the text of the error.
-const FORMER: [(&str, &str, &str); 8] = [
+const FORMER: [(&str, &str, &str); 9] = [
     ("cut", "truncate", "is called 'truncate'"),
     ("--json", "format", "is called '--format json'"),
     ("--out", "output", "is called '--output'"),
+    (
+        "--hdr",
+        "html",
+        "is gone: '--html' and '--format json' have the curves",
+    ),
     ("--report", "html", "is called '--html'"),
     ("--save", "output", "is called '--output'"),
     ("--users", "user", "is called '--user'"),
@@ -364,6 +369,7 @@ mod tests {
     fn a_former_name_is_refused_and_names_its_successor() {
         for (line, new) in [
             ("exchange run --report a.html", "is called '--html'"),
+            ("exchange run --hdr=a.hlog", "is gone: '--html' and"),
             ("exchange run --out=a.csv", "is called '--output'"),
             ("exchange run a.csv --json", "is called '--format json'"),
             ("hash --json a", "is called '--format json'"),
