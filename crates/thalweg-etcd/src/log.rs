@@ -80,7 +80,8 @@ pub struct Position {
 pub struct Times {
     /// How long a connection may take to be made.
     pub connect: Duration,
-    /// How long a call may take at most. A read can be of many MiB.
+    /// How long a call may take at most, a write as well. A read can be of many MiB. It is from 1
+    /// ms to 10,000 s: others are taken for the nearest of these.
     pub call: Duration,
     /// How long a write may take at least, however quickly etcd has answered those before.
     pub write_min: Duration,
@@ -181,6 +182,10 @@ impl EtcdLog {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_times(address: Address, times: Times) -> io::Result<Self> {
+        let call = times
+            .call
+            .clamp(Duration::from_millis(1), Duration::from_secs(10_000));
+        let times = Times { call, ..times };
         Ok(Self {
             endpoints: Endpoints::new(address.endpoints, times.connect)?,
             prefix: address.prefix,

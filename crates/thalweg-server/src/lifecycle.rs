@@ -84,3 +84,49 @@ impl LifecycleCell {
         found.expect("the sender is this cell's");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    #[test]
+    fn only_these_transitions_are_made() {
+        let all = [Recovering, Following, Ready, CutOff, Draining, Failed];
+        let text = |from: Lifecycle| -> String {
+            let next = all.into_iter().filter(|&to| {
+                let cell = LifecycleCell(watch::Sender::new(from));
+                let is_made = cell.change_to(to);
+                assert_eq!(cell.get(), if is_made { to } else { from });
+                is_made
+            });
+            next.map(|to| format!("{} ", to.name())).collect()
+        };
+        let expected = [
+            "following ready failed ",
+            "ready draining failed ",
+            "cut-off draining failed ",
+            "ready draining failed ",
+            "failed ",
+            "",
+        ];
+        assert_eq!(all.map(text), expected);
+    }
+
+    #[tokio::test]
+    async fn a_state_is_waited_for_that_is_there_or_comes() {
+        let cell = LifecycleCell::new();
+        let (mut waits, mut is_over) = (pin!(cell.wait_for(Lifecycle::OVER)), false);
+        for (to, ends) in [(Ready, false), (CutOff, false), (Draining, true)] {
+            assert!(cell.change_to(to));
+            tokio::select! {
+                biased;
+                () = &mut waits, if !is_over => is_over = true,
+                () = std::future::ready(()) => {}
+            }
+            assert_eq!(is_over, ends, "{}", to.name());
+        }
+        cell.wait_for(Lifecycle::OVER).await;
+    }
+}

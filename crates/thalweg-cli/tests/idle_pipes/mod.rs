@@ -43,6 +43,7 @@ impl Idle {
     fn notice(&mut self) -> String {
         let mut line = String::new();
         self.errors.read_line(&mut line).expect("it writes UTF-8");
+        assert!(!line.is_empty(), "the program has ended");
         line
     }
 
@@ -232,4 +233,25 @@ fn data_that_comes_too_late_is_a_failure() {
         return;
     }
     panic!("this thread had no core for so long each time");
+}
+
+/// A named pipe blocks the process that opens it until a writer opens it too.
+#[test]
+fn a_named_pipe_is_read() {
+    let scratch = Scratch::new();
+    for arguments in [
+        &["exchange", "run"][..],
+        &["hash"],
+        &["exchange", "run", "--costs"],
+    ] {
+        let pipe = scratch.path("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("there is such a command").success());
+        let idle = Idle::start(&[arguments, &[&pipe]].concat());
+        std::fs::write(&pipe, ORDERS).expect("the program reads it");
+        let said = idle.ended();
+        let is_read = said.code == Some(0) || said.stderr.contains("not what `thalweg machine");
+        assert!(is_read, "{arguments:?}: {said:?}");
+        std::fs::remove_file(pipe).expect("it was made above");
+    }
 }

@@ -39,15 +39,15 @@ fn run(line: &str) -> Result<(), String> {
 /// Starts a program in namespaces of its own, which end with it.
 const UNSHARE: &str = "unshare --net --pid --fork --kill-child --mount-proc";
 
-/// Lays the network once, in namespaces that end with it. Returns what a command says that fails.
+/// Makes a network of the least kind, in namespaces that end with it. Returns what a command says
+/// that fails.
 fn tried() -> Result<(), String> {
-    let lay = [
-        &Network::commands()[..],
-        &["ip netns exec machine-0 true".to_owned()],
-    ]
-    .concat();
+    let least = "mount -t tmpfs tmpfs /run\nip netns add try\n\
+                 ip link add try type veth peer name etcd netns try\n\
+                 ip address add 10.99.0.1/24 dev try\nip link set try up\n\
+                 ip netns exec try true";
     let output = Command::new("sh")
-        .args(["-c", &format!("{UNSHARE} sh -ec '{}'", lay.join("\n"))])
+        .args(["-c", &format!("{UNSHARE} sh -ec '{least}'")])
         .env("LC_ALL", "C")
         .output();
     let output = output.map_err(|error| error.to_string())?;
@@ -56,30 +56,12 @@ fn tried() -> Result<(), String> {
     is_made.then_some(()).ok_or_else(|| text.trim().to_owned())
 }
 
-/// Returns whether a program has refused a command for its words, which are ours.
-fn is_misunderstood(why: &str) -> bool {
-    let own = [
-        "usage:",
-        "syntax error",
-        "not enough information",
-        "not complete",
-        "is wrong",
-        "garbage",
-        "rather than",
-        "unrecognized option",
-        "invalid option",
-        "unknown, try",
-    ];
-    own.iter().any(|own| why.to_lowercase().contains(own))
-}
-
 /// Runs `test` with a network in new namespaces, or without one where that cannot be.
 pub(crate) fn with_network(name: &str, test: impl FnOnce(Option<Network>)) {
     if env::var_os(INSIDE).is_some() {
-        return test(Some(Network::laid().expect("it was tried before")));
+        return test(Some(Network::laid().expect("there are networks here")));
     }
     if let Err(why) = tried() {
-        assert!(!is_misunderstood(&why), "no networks: {why}");
         println!("skipped: no partition of the primary from etcd: {why}");
         return test(None);
     }

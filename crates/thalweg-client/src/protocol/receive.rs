@@ -77,7 +77,7 @@ impl Protocol {
                 self.market(Event::Snapshot(snapshot))?;
             }
             Family::Command | Family::Report => {
-                let what = "a command or a report alone";
+                let what = "a command, or a report without its number";
                 return Err(DisconnectReason::UnexpectedFrame { what });
             }
         }

@@ -67,7 +67,7 @@ fn a_subscriber_gets_a_snapshot_and_the_numbered_changes_after_it() {
 const ROUNDS: usize = 80;
 
 #[test]
-fn stalled_readers_are_conflated_or_cut_and_the_others_receive_everything() {
+fn stalled_readers_are_conflated_and_the_others_receive_everything() {
     let server = TestServer::with_market(|config| {
         config.market.ring_chunks = 8;
         config.sessions.rate_per_s = 0;

@@ -144,6 +144,7 @@ impl StateCell {
         why: &'static str,
     ) -> Result<Lifecycle, ChangeError> {
         let view = &self.0;
+        let at_ns = view.clock.ns(view.clock.ticks());
         let seen = fault::is("change_unlocked").then(|| view.get());
         let mut book = lock(&view.book);
         // ORDERING: Relaxed; the word changes under the lock only.
@@ -161,7 +162,7 @@ impl StateCell {
             return Err(self.not_declared(from, to));
         }
         let new = old.next(to);
-        book.enter(new.number(), from, to, why);
+        book.enter(new.number(), (from, to), at_ns, why);
         // ORDERING: Release (order::change), pairs with the Acquire in `StateView::word`: what was
         // done before the change is visible to a thread that sees it.
         view.front.word.store(new.0, order::change());
@@ -226,6 +227,7 @@ pub struct StateView {
     book: Mutex<Book>,
     event_count: EventCount,
     of: &'static str,
+    clock: Clock,
 }
 
 impl fmt::Debug for StateView {
@@ -242,6 +244,8 @@ impl StateView {
             book: Mutex::new(Book::new()),
             event_count: EventCount::new(),
             of,
+            // The first in a process takes 10 ms, which no change should.
+            clock: Clock::global(),
         }
     }
 
@@ -403,19 +407,25 @@ impl Book {
         }
     }
 
-    fn enter(&mut self, version: u64, from: Lifecycle, to: Lifecycle, why: &'static str) {
+    fn enter(
+        &mut self,
+        version: u64,
+        (from, to): (Lifecycle, Lifecycle),
+        at_ns: u64,
+        why: &'static str,
+    ) {
         self.entered[to as usize] = version;
         self.changes += 1;
+        // Another thread may have read its clock before, and have the lock later.
+        let at_ns = self.log.back().map_or(at_ns, |last| at_ns.max(last.at_ns));
         if self.log.len() == LOG_CAPACITY {
             self.log.pop_front();
         }
-        // The clock is read under the lock, so that no change is older than the one before it.
-        let clock = Clock::global();
         self.log.push_back(Change {
             number: self.changes,
             from,
             to,
-            at_ns: clock.ns(clock.ticks()),
+            at_ns,
             why,
         });
     }
