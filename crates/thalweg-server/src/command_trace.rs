@@ -86,11 +86,16 @@ pub(crate) struct CommandTraces {
 
 impl CommandTraces {
     /// Notes a command that is published, if it was stamped and somebody watches.
+    #[inline]
     pub(crate) fn note(&self, outcome: &Outcome<'_>) {
         // ORDERING: Relaxed, pairs with take() and stop(); a flag alone.
-        if outcome.stamps.is_none() || !self.is_watched.load(Ordering::Relaxed) {
-            return;
+        if outcome.stamps.is_some() && self.is_watched.load(Ordering::Relaxed) {
+            self.add(outcome);
         }
+    }
+
+    #[cold]
+    fn add(&self, outcome: &Outcome<'_>) {
         let mut noted = lock(&self.noted);
         if noted.len() < NOTED_MAX {
             noted.extend(CommandTrace::of(outcome));

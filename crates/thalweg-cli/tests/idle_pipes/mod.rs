@@ -47,6 +47,14 @@ impl Idle {
         line
     }
 
+    /// Waits until the program has taken all that was written, or has ended.
+    fn await_empty(&mut self) {
+        let mut is_over = || self.child.try_wait().expect("it is ours").is_some();
+        while rustix::io::ioctl_fionread(&self.input).expect("it is a pipe") > 0 && !is_over() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Closes the input, and waits for the program to end.
     fn ended(self) -> Ended {
         let Idle {
@@ -132,7 +140,10 @@ fn every_reader_of_standard_input_uses_what_comes() {
     ];
     for (arguments, data, wanted) in cases {
         let mut idle = Idle::start(arguments);
-        idle.input.write_all(data.as_bytes()).expect("it is read");
+        let (first, rest) = data.as_bytes().split_at(data.len() / 2);
+        idle.input.write_all(first).expect("it is read");
+        idle.await_empty();
+        idle.input.write_all(rest).expect("it is read");
         let said = idle.ended();
         assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
         assert!(said.stdout.contains(wanted), "{arguments:?}: {said:?}");

@@ -138,10 +138,7 @@ impl Publisher {
         if let Published::Outcome(ref executed) = published {
             self.outcome(executed);
             // At the end: publishing is the last part of a trace.
-            if executed.outcome.stamps.is_some() {
-                self.execution.traces.note(&executed.outcome);
-            }
-            return;
+            return self.execution.traces.note(&executed.outcome);
         }
         self.take_other(published);
     }

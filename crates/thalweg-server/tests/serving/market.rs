@@ -130,6 +130,32 @@ fn stalled_readers_are_conflated_and_the_others_receive_everything() {
     assert!(metric(&server, "thalweg_market_conflations_total") >= 1.0);
 }
 
+#[test]
+fn a_reader_that_takes_nothing_is_cut() {
+    let server = TestServer::with_market(|config| {
+        config.sessions.rate_per_s = 0;
+        config.sessions.socket_bytes = 1 << 14;
+        config.sessions.stall_ms = 200;
+    });
+    let mut stalled = reader(&server, 0, &[]);
+    let small = rustix::net::sockopt::set_socket_recv_buffer_size(&stalled.stream, 1 << 12);
+    small.expect("a socket has the option");
+    assert!(matches!(stalled.receive(), Received::Snapshot(_)));
+    let (mut trader, _) = server.trade(1);
+    let ended = "thalweg_connections_ended_total{reason=\"SlowReader\"} 1";
+    let mut sequence = 0;
+    while !server.get("/metrics").1.contains(ended) {
+        for _ in 0..50 {
+            sequence += 1;
+            let price = 1 + (sequence % 97) as i64;
+            trader.submit(sequence, &order(1, sequence as i64, Action::Bid, price, 1));
+            trader.succeeds(sequence);
+        }
+    }
+    // It has what its socket held, and then its end.
+    while !matches!(stalled.receive_cut(), Some(Received::Closed) | None) {}
+}
+
 /// Lots that a reader sees on offer to sellers.
 fn lots(replica: &BookReplica) -> i64 {
     replica.levels(Action::Bid).map(|level| level.volume).sum()

@@ -188,4 +188,66 @@ mod tests {
         let all = Admission::reserve(u64::MAX, u64::MAX, u64::MAX);
         assert!(all.limits(1 << 30).is_err());
     }
+
+    /// The load of a priority: the messages that come at once, and when.
+    type Bursts = (u64, u64);
+
+    /// Counts what of high and critical messages is refused, in steps of 1 ms, over one stall of
+    /// the consumer, while lower ones take all that they may.
+    fn refused(
+        bursts: [Bursts; 2],
+        every_ms: u64,
+        (stall_at, stall_ms): (u64, u64),
+        (served, limits): (u64, [u64; 4]),
+    ) -> u64 {
+        let (mut waiting, mut refused) = (limits[1], 0);
+        for now in 0..stall_at + stall_ms + 4 * every_ms {
+            for (limit, (messages, at)) in limits[2..].iter().zip(bursts) {
+                if now % every_ms == at % every_ms {
+                    let admitted = messages.min(limit.saturating_sub(waiting));
+                    waiting += admitted;
+                    refused += messages - admitted;
+                }
+            }
+            if !(stall_at..stall_at + stall_ms).contains(&now) {
+                waiting = waiting.saturating_sub(served);
+            }
+            waiting = waiting.max(limits[1]);
+        }
+        refused
+    }
+
+    proptest::proptest! {
+        /// The formula of the guide: a burst of each, what they bring in the stall, and one more.
+        #[test]
+        fn a_reserve_by_the_formula_of_the_guide_refuses_nothing(
+            high in (0..2_000_u64, 0..1_000_u64),
+            critical in (0..2_000_u64, 0..1_000_u64),
+            every_ms in 1..1_000_u64,
+            stall_at in 0..2_000_u64,
+            stall_ms in 0..300_u64,
+        ) {
+            let enough = |burst: u64| burst + burst * stall_ms / every_ms + 1;
+            let both = high.0 + critical.0;
+            let served = both / every_ms + 1;
+            let refused = |high_reserve, critical_reserve| {
+                let admission = Admission::reserve(0, high_reserve, critical_reserve);
+                let limits = admission.limits(1 << 21).expect("there is room");
+                refused([high, critical], every_ms, (stall_at, stall_ms), (served, limits))
+            };
+            proptest::prop_assert_eq!(refused(enough(both), enough(critical.0)), 0);
+        }
+    }
+
+    /// The reserve of the own burst alone is no guarantee, and the simulation says so.
+    #[test]
+    fn a_reserve_of_the_own_burst_alone_is_too_small() {
+        let limits = Admission::reserve(0, 1_000, 2_000).limits(1 << 20);
+        let limits = limits.expect("there is room");
+        let bursts = [(1_000, 6), (2_000, 5)];
+        assert!(refused(bursts, 500, (5, 50), (7, limits)) > 0);
+        let limits = Admission::reserve(0, 3_000, 2_000).limits(1 << 20);
+        let limits = limits.expect("there is room");
+        assert_eq!(refused(bursts, 500, (5, 50), (7, limits)), 0);
+    }
 }

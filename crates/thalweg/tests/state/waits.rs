@@ -88,27 +88,36 @@ fn races_have_one_winner() {
     const THREADS: usize = 4;
     const ROUNDS: usize = 500;
     let cell = StateCell::new("thing", Running);
+    // Returns how often it has paused, and gone on.
     let race = || {
-        let steps = [(Running, Paused), (Paused, Running)];
-        let tries = steps.iter().cycle().take(ROUNDS * 2);
-        tries
-            .filter(|(from, to)| cell.change(*from, *to, "race").is_ok())
-            .count()
+        let mut won = [0; 2];
+        for _ in 0..ROUNDS {
+            won[0] += u64::from(cell.change(Running, Paused, "race").is_ok());
+            won[1] += u64::from(cell.change(Paused, Running, "race").is_ok());
+            let log = cell.changes();
+            assert!(log.windows(2).all(|pair| pair[0].to == pair[1].from));
+            assert!(
+                log.windows(2)
+                    .all(|pair| pair[0].number + 1 == pair[1].number)
+            );
+        }
+        won
     };
-    let won: usize = thread::scope(|scope| {
+    let [pauses, others] = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(race)).collect();
-        let won = threads.into_iter().map(|thread| thread.join().unwrap());
-        won.sum()
+        let won = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"));
+        won.fold([0; 2], |sum, won| [sum[0] + won[0], sum[1] + won[1]])
     });
-    // States and winners take turns.
-    let end = if won.is_multiple_of(2) {
-        Running
-    } else {
-        Paused
+    // States and winners take turns: with two winners of one step, their numbers differ by more.
+    let end = match pauses.checked_sub(others) {
+        Some(0) => Running,
+        Some(1) => Paused,
+        _ => panic!("{pauses} pauses, and {others} ends of one"),
     };
     assert_eq!(cell.get(), end);
     let log = cell.changes();
-    assert_eq!(log.last().map(|last| last.number), Some(won as u64));
-    assert!(log.windows(2).all(|pair| pair[0].to == pair[1].from));
+    assert_eq!(log.last().map(|last| last.number), Some(pauses + others));
     assert_eq!(log.last().map(|last| last.to), Some(end));
 }

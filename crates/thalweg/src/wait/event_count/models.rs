@@ -231,7 +231,8 @@ fn closing() {
     let shared = Stock::new();
     let wait = |shared: &Stock| {
         let closed = || shared.closed.load(order::closed()).then_some(());
-        block_at_low_power(&shared.event_count, None, closed).unwrap();
+        let found = block_at_low_power(&shared.event_count, None, closed);
+        found.expect("it has no deadline");
     };
     let waiter = spawn(&shared, wait);
     let closer = spawn(&shared, |shared| {
@@ -399,7 +400,8 @@ mod chain {
     fn two_sleepers() {
         let pair = Pair::new();
         let wait = |pair: &Pair| {
-            block_at_low_power(&pair.event_count, None, || pair.take()).unwrap();
+            let taken = block_at_low_power(&pair.event_count, None, || pair.take());
+            taken.expect("it has no deadline");
             pair.pass_on();
         };
         let notifier = {
@@ -491,7 +493,8 @@ mod chain {
             let pair = Arc::clone(&pair);
             thread::spawn(move || {
                 let look = || pair.take();
-                block_at_low_power(&pair.event_count, None, look).unwrap();
+                let taken = block_at_low_power(&pair.event_count, None, look);
+                taken.expect("it has no deadline");
                 pair.pass_on();
             })
         };
