@@ -40,20 +40,11 @@ const BEFORE: &[Step] = &[
 ];
 
 const AFTER: &[Step] = &[
-    clients::STEP,
-    page::STEP,
     Step {
         name: "counts",
         summary: "instructions of rings and channels, within 3 % of the baseline (valgrind)",
         has_own_folder: true,
         run: counts::step,
-    },
-    targets::QUICK,
-    Step {
-        name: "tsan",
-        summary: "channels, pipelines: thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
-        has_own_folder: true,
-        run: tsan,
     },
     Step {
         name: "fuzz",
@@ -61,14 +52,23 @@ const AFTER: &[Step] = &[
         has_own_folder: true,
         run: fuzz::step,
     },
-    package::STEP,
-    api::STEP,
     Step {
         name: "fresh-clone",
         summary: "a clone of HEAD runs the commands of the README, unoptimised, and its program",
         has_own_folder: true,
         run: fresh_clone,
     },
+    package::STEP,
+    targets::QUICK,
+    Step {
+        name: "tsan",
+        summary: "channels, pipelines: thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
+        has_own_folder: true,
+        run: tsan,
+    },
+    clients::STEP,
+    page::STEP,
+    api::STEP,
 ];
 
 /// The steps of `cargo dev gate`: cheap checks, `cargo dev test`, then what needs more tools.
@@ -251,6 +251,26 @@ fn share_dependencies(workspace: &Workspace, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Packages of the workspace that its profile has optimised, for tests that run long.
+const OPTIMISED: [&str; 5] = [
+    "thalweg-cli",
+    "thalweg-exchange",
+    "thalweg-hash",
+    "thalweg-journal",
+    "thalweg-measure",
+];
+
+/// Writes settings of cargo beside the clone, by which our packages are not optimised: they take
+/// half a minute less to compile, and each command runs once.
+fn compile_quickly(folder: &Path) -> Result<(), String> {
+    let section = |name| format!("[profile.dev.package.{name}]\nopt-level = 0\n");
+    let settings: String = OPTIMISED.into_iter().map(section).collect();
+    let file = folder.join(".cargo/config.toml");
+    fs::create_dir_all(folder.join(".cargo"))
+        .and_then(|()| fs::write(&file, settings))
+        .map_err(|error| format!("{}: {error}", file.display()))
+}
+
 fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     if let Err(why) = workspace.output("git", "rev-parse HEAD") {
         let why = why.lines().next().unwrap_or_default().to_owned();
@@ -270,6 +290,7 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     )?;
     let readme = fs::read_to_string(clone.join("README.md"));
     let readme = readme.map_err(|error| format!("README.md of HEAD: {error}"))?;
+    compile_quickly(&scratch.0)?;
     let built = Scratch(workspace.target.join("clone"));
     share_dependencies(workspace, &built.0)?;
     let installed = scratch.0.join("installed");

@@ -1,8 +1,10 @@
 //! A plan of steps, with a table of what happened. A step that fails keeps no other from running.
 //!
-//! Steps that build in cargo's own folder run one after the other, beside those that have a
-//! folder of their own. What a step says is kept in a file, and printed when the step ends.
+//! Two steps run at a time. One thread takes those that build in cargo's own folder, one after the
+//! other, and then what is left of those that have a folder of their own, which the other takes.
+//! What a step says is kept in a file, and printed when the step ends.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -108,16 +110,20 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> boo
             with_times(workspace.for_a_step(), step.run)
         });
     } else {
-        thread::scope(|scope| {
-            for has_own_folder in [false, true] {
-                let (wanted, report) = (&wanted, &report);
-                scope.spawn(move || {
-                    let lane = wanted.iter();
-                    for step in lane.filter(|step| step.has_own_folder == has_own_folder) {
-                        report_on(step, report, choice, || beside_others(workspace, step));
-                    }
-                });
+        let (own, shared): (VecDeque<&Step>, VecDeque<&Step>) =
+            wanted.iter().partition(|step| step.has_own_folder);
+        let (own, shared) = (Mutex::new(own), Mutex::new(shared));
+        let work = |queues: &[&Mutex<VecDeque<&Step>>]| {
+            for queue in queues {
+                let next = || lock(queue).pop_front();
+                while let Some(step) = next() {
+                    report_on(step, &report, choice, || beside_others(workspace, step));
+                }
             }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| work(&[&shared, &own]));
+            scope.spawn(|| work(&[&own]));
         });
     }
     lock(&report).print(steps, start.elapsed())
@@ -330,7 +336,8 @@ mod tests {
         let mut begun = begun.lock().unwrap();
         *begun += 1;
         changed.notify_all();
-        drop(changed.wait_while(begun, |begun| *begun < 2).unwrap());
+        let both = begun.next_multiple_of(2);
+        drop(changed.wait_while(begun, |begun| *begun < both).unwrap());
         Ok(Outcome::Tests(Tally {
             passed: 1,
             failed: 0,
@@ -342,6 +349,9 @@ mod tests {
         let workspace = workspace("company");
         let mut steps = [step("one", meets), step("two", meets)];
         steps[1].has_own_folder = true;
+        assert!(run(&workspace, &steps, &Choice::default()));
+        // Where no step needs cargo's own folder, both threads take what is left.
+        steps[0].has_own_folder = true;
         assert!(run(&workspace, &steps, &Choice::default()));
         for step in &steps {
             let said = fs::read_to_string(log_of(&workspace, step)).unwrap();

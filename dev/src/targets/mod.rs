@@ -168,22 +168,27 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Checks that a crate with `std` is found where there is none.
+    /// Checks that a crate with `std` is found where there is none. The compiler is called without
+    /// cargo, which would build `core` once more.
     fn reject_std(&self, compiler: &Compiler) -> Result<(), String> {
-        let folder = self.workspace.target.join("targets/seeded");
-        let write = |name: &str, text: &str| {
-            fs::create_dir_all(folder.join("src"))?;
-            fs::write(folder.join(name), text)
-        };
-        let manifest = "[package]\nname = \"seeded\"\nedition = \"2024\"\n[workspace]\n";
-        write("Cargo.toml", manifest)
-            .and_then(|()| write("src/lib.rs", "#![no_std]\nextern crate std;\n"))
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
-        let [title, triple, library] = SYSTEMS[0];
-        let mut check = self.cargo("check", Build("seeded"));
-        let check = for_system(&mut check, compiler, triple, library);
-        let output = check.current_dir(&folder).output();
-        let output = output.map_err(|error| format!("cargo: {error}"))?;
+        let folder = self.workspace.target.join("targets");
+        let seeded = folder.join("seeded.rs");
+        let [title, triple, _] = SYSTEMS[0];
+        let built = folder.join("build").join(triple).join("debug/deps");
+        fs::write(&seeded, "#![no_std]\nextern crate std;\n")
+            .map_err(|error| format!("{}: {error}", seeded.display()))?;
+        let output = Command::new(&compiler.rustc)
+            .args([
+                "--crate-type=lib",
+                "--emit=metadata",
+                "--target",
+                triple,
+                "-L",
+            ])
+            .args([&built, &seeded])
+            .current_dir(&folder)
+            .output();
+        let output = output.map_err(|error| format!("{}: {error}", compiler.rustc.display()))?;
         let said = String::from_utf8_lossy(&output.stderr);
         match said.contains("can't find crate for `std`") && !output.status.success() {
             true => Ok(()),

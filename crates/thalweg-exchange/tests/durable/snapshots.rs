@@ -339,7 +339,7 @@ fn snapshots_beside_the_exchange(kept: u32, least: u64) {
 #[test]
 fn commands_that_are_taken_together_have_snapshots_made() {
     let disk = SimDisk::new();
-    let mut snapshotting = inline();
+    let mut snapshotting = here(8);
     snapshotting.snapshot.every_bytes = 20_000;
     let (mut exchange, ..) = open(disk, snapshotting);
     let mut sequence = 0;
