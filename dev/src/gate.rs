@@ -251,8 +251,7 @@ fn share_dependencies(workspace: &Workspace, to: &Path) -> Result<(), String> {
 }
 
 /// Packages of the workspace that its profile has optimised, for tests that run long.
-const OPTIMISED: [&str; 5] = [
-    "thalweg-cli",
+const OPTIMISED: [&str; 4] = [
     "thalweg-exchange",
     "thalweg-hash",
     "thalweg-journal",

@@ -9,7 +9,7 @@
 //! or program whose own tests are built: with these it looks at the same code.
 //!
 //! Integration tests are not optimised, even where the profile has their package optimised: what
-//! they call is, and they take a fifth of the time to compile. Nor are the unit tests of a program.
+//! they call is, and they take a fifth of the time to compile.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -117,11 +117,9 @@ pub(crate) fn as_wrapper() -> Option<ExitCode> {
 fn compile(folder: &Path, rustc: &OsString, args: &[OsString]) -> io::Result<bool> {
     // Cargo sets this for integration tests and benchmarks alone.
     let is_integration = env::var_os("CARGO_TARGET_TMPDIR").is_some();
-    let of_a_program = is_of_tests(args) && source(args).is_some_and(|it| it.ends_with("main.rs"));
-    let compiling = if is_integration || of_a_program {
-        unoptimised(args)
-    } else {
-        args.to_vec()
+    let compiling = match is_integration {
+        true => unoptimised(args),
+        false => args.to_vec(),
     };
     if !Command::new(rustc).args(compiling).status()?.success() {
         return Ok(false);
