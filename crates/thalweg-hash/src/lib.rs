@@ -46,24 +46,20 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod accumulator;
-mod hasher;
 #[allow(
     unsafe_code,
     reason = "SIMD and its detection; the only module with unsafe code"
 )]
 mod kernel;
-mod key;
 mod many;
 mod runs;
 mod stream;
 mod stride;
 mod strided;
 
-pub use hasher::BuildXxh64;
 pub use kernel::Kernel;
-pub use key::{Key, xxh64_keys};
-pub use many::xxh64_many;
-pub use stream::Xxh64;
+pub use many::{Key, xxh64_keys, xxh64_many};
+pub use stream::{BuildXxh64, Xxh64};
 pub use stride::{Stride, StrideError};
 pub use strided::{Segment, Strided, xxh64_strided};
 

@@ -5,10 +5,10 @@
 //! unit they leave four, and the chain of add, rotate and multiply (5 cycles a stripe, 6.4 bytes a
 //! cycle) is the limit.
 //!
-//! *State.* Products of one group of four stripes, in memory: [`Ahead`].
+//! *State.* Products of one group of four stripes, in memory: [`GroupProducts`].
 //!
 //! *Rules.*
-//! 1. `Ahead` holds the products of group g, word by word, when the chain of g begins.
+//! 1. `GroupProducts` holds the products of group g, word by word, when the chain of g begins.
 //! 2. The slot of a stripe is written again, for group g + 1, only after the chain has read it.
 //! 3. A [`Products`] is used only in a function that was compiled for its features, and such a
 //!    function is called only through a [`Kernel`](super::Kernel), that is, where they were found.
@@ -26,7 +26,7 @@ use crate::accumulator::{Accumulators, STRIPE_BYTES, Stripe, chain, finish, merg
 
 /// Products of a group, aligned for whole vectors.
 #[repr(C, align(64))]
-pub(super) struct Ahead(pub(super) MaybeUninit<[[u64; 4]; GROUP]>);
+pub(super) struct GroupProducts(pub(super) MaybeUninit<[[u64; 4]; GROUP]>);
 
 /// Multiplies the four words of a stripe by `PRIME_2`.
 ///
@@ -77,7 +77,7 @@ pub(super) unsafe fn groups<'a, P: Products>(
     let Some(first) = groups.next() else {
         return;
     };
-    let mut ahead = Ahead(MaybeUninit::uninit());
+    let mut ahead = GroupProducts(MaybeUninit::uninit());
     let products = ahead.0.as_mut_ptr().cast::<u64>();
     let mut lanes = *accumulators;
     // SAFETY: the caller has P's features, and `products` are those of `ahead`.
@@ -99,12 +99,12 @@ pub(super) unsafe fn groups<'a, P: Products>(
 /// The products of a group.
 ///
 /// # Safety
-/// Rule 3. `products` are those of an [`Ahead`].
+/// Rule 3. `products` are those of an [`GroupProducts`].
 #[inline(always)]
 pub(super) unsafe fn write_group<P: Products>(group: &Group, products: *mut u64) {
     for (slot, stripe) in stripes_of(group).iter().enumerate() {
-        // SAFETY: the caller has P's features. The slot is inside of the `Ahead`, whose size is
-        // four slots and whose alignment is 64.
+        // SAFETY: the caller has P's features. The slot is inside of the `GroupProducts`, whose
+        // size is four slots and whose alignment is 64.
         unsafe { P::write(stripe, products.add(4 * slot)) };
     }
     keep_in_memory(products);
@@ -113,11 +113,11 @@ pub(super) unsafe fn write_group<P: Products>(group: &Group, products: *mut u64)
 /// The chain of a group, after which nothing follows.
 ///
 /// # Safety
-/// Rule 1, of the [`Ahead`] of these products.
+/// Rule 1, of the [`GroupProducts`] of these products.
 #[inline(always)]
 pub(super) unsafe fn finish_group(lanes: &mut Accumulators, products: *const u64) {
     for slot in 0..GROUP {
-        // SAFETY: the slot is inside of the `Ahead`.
+        // SAFETY: the slot is inside of the `GroupProducts`.
         unsafe { turn(lanes, products.add(4 * slot)) };
     }
 }

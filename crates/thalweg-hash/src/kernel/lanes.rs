@@ -188,7 +188,7 @@ pub(super) unsafe fn many<L: Streams>(
     let width = VECTORS * (L::COUNT / 4);
     let mut waiting = inputs.iter().enumerate();
     let nothing = Stream { rest: &[], at: 0 };
-    let mut crew = StreamGroup {
+    let mut group = StreamGroup {
         accumulators: [start(seed); STREAMS_MAX],
         streams: [nothing; STREAMS_MAX],
         count: 0,
@@ -206,16 +206,16 @@ pub(super) unsafe fn many<L: Streams>(
         let Some(stream) = next else {
             break;
         };
-        crew.streams[crew.count] = stream;
-        crew.accumulators[crew.count] = start(seed);
-        crew.count += 1;
-        if crew.count == width {
+        group.streams[group.count] = stream;
+        group.accumulators[group.count] = start(seed);
+        group.count += 1;
+        if group.count == width {
             // SAFETY: the caller's promise.
-            unsafe { crew.advance::<L>() };
-            crew.leave(|at, accumulators| hashes[at] = end(accumulators, inputs[at]));
+            unsafe { group.advance::<L>() };
+            group.leave(|at, accumulators| hashes[at] = end(accumulators, inputs[at]));
         }
     }
-    for (stream, accumulators) in crew.streams.iter().zip(&mut crew.accumulators) {
+    for (stream, accumulators) in group.streams.iter().zip(&mut group.accumulators) {
         if !stream.rest.is_empty() {
             stripes(accumulators, stream.rest);
             hashes[stream.at] = end(accumulators, inputs[stream.at]);

@@ -15,7 +15,6 @@ mod hybrid;
 mod lanes;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
-mod one_by_one;
 pub(crate) mod scalar;
 mod sectors;
 #[cfg(test)]
@@ -51,15 +50,15 @@ static TABLES: &[&Table] = &[
     #[cfg(has_avx512)]
     &x86::AVX512,
     &x86::AVX2,
-    &one_by_one::SCALAR,
+    &scalar::SCALAR,
 ];
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-static TABLES: &[&Table] = &[&neon::NEON, &one_by_one::SCALAR];
+static TABLES: &[&Table] = &[&neon::NEON, &scalar::SCALAR];
 #[cfg(not(any(
     all(target_arch = "x86_64", has_avx2),
     all(target_arch = "aarch64", target_endian = "little")
 )))]
-static TABLES: &[&Table] = &[&one_by_one::SCALAR];
+static TABLES: &[&Table] = &[&scalar::SCALAR];
 
 /// An implementation of XXH64 that this processor can run. All of them return the same hashes.
 ///
@@ -77,7 +76,7 @@ pub struct Kernel(&'static Table);
 
 impl Kernel {
     /// The plain way, on every processor.
-    pub const SCALAR: Kernel = Kernel(&one_by_one::SCALAR);
+    pub const SCALAR: Kernel = Kernel(&scalar::SCALAR);
 
     /// Returns the kernels that this processor can run, from the one that is picked to the last
     /// resort.

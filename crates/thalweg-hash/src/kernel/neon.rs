@@ -22,10 +22,10 @@ pub(super) static NEON: Table = Table {
     groups,
     sectors,
     many,
-    keys_8: one_by_one::keys,
-    keys_16: one_by_one::keys,
-    keys_32: one_by_one::keys,
-    keys_64: one_by_one::keys,
+    keys_8: scalar::keys,
+    keys_16: scalar::keys,
+    keys_32: scalar::keys,
+    keys_64: scalar::keys,
 };
 
 fn found() -> bool {

@@ -34,7 +34,7 @@ impl<'a> Sectors<'a> {
         })
     }
 
-    /// Bytes of all sectors.
+    /// Returns bytes of all sectors.
     pub(crate) fn bytes(&self) -> u64 {
         self.take as u64 * self.count as u64
     }

@@ -10,7 +10,7 @@ use core::arch::asm;
 use core::arch::x86_64::{__m256i, _mm256_set1_epi64x};
 use core::mem::MaybeUninit;
 
-use super::super::hybrid::{Ahead, Products, finish_group, write_group};
+use super::super::hybrid::{GroupProducts, Products, finish_group, write_group};
 use super::super::{GROUP_BYTES, Sectors};
 use crate::accumulator::{Accumulators, PRIME_1, PRIME_2};
 
@@ -63,7 +63,7 @@ macro_rules! group {
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 pub(super) unsafe fn sectors<P: Products>(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
-    let mut ahead = Ahead(MaybeUninit::uninit());
+    let mut ahead = GroupProducts(MaybeUninit::uninit());
     let products = ahead.0.as_mut_ptr().cast::<u64>();
     let Some(first) = sectors.data.first_chunk::<GROUP_BYTES>() else {
         return;
