@@ -182,7 +182,7 @@ impl Error {
     }
 }
 
-/// The text of an error of the system without its number.
+/// Returns the text of an error of the system without its number.
 fn reason(source: &io::Error) -> String {
     let text = source.to_string();
     text.split(" (os error ").next().unwrap_or(&text).to_owned()

@@ -55,7 +55,7 @@ pub use options::JournalOptions;
 pub use reader::{Block, Reader, Records};
 pub use record::{Record, RecordType};
 pub use recovery::{Recovery, TornWrite, first_readable_after};
-pub use shared::{GroupCommit, Shared, Together};
+pub use shared::{AppendGuard, GroupCommit, Shared};
 pub use storage::{Archived, Fault, Operation, SimDisk, SimFile, Storage, StorageFile, WriteSync};
 #[cfg(unix)]
 pub use storage::{Files, FilesLock, JournalFile};

@@ -70,7 +70,7 @@ impl OpenBlock {
         self.count
     }
 
-    /// Bytes with header, without padding.
+    /// Returns bytes with header, without padding.
     #[inline]
     pub(crate) fn length(&self) -> usize {
         self.used
@@ -81,7 +81,7 @@ impl OpenBlock {
         bytes <= self.pages.bytes().len() - self.used
     }
 
-    /// Zeroed room for a record that is not in the block yet; none if it does not fit.
+    /// Returns zeroed room for a record that is not in the block yet; none if it does not fit.
     #[inline]
     pub(crate) fn claim(&mut self, bytes: usize) -> Option<&mut [u8]> {
         if self.claimed != self.used {

@@ -13,12 +13,10 @@
 //!    and every thread that waits by then gets the error. A leader finds either a spare block or
 //!    such a one.
 
-mod flushing;
-mod group;
 #[cfg(all(test, shuttle))]
 mod models;
-mod retaining;
-mod together;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 #[cfg(not(shuttle))]
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[cfg(shuttle)]
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
@@ -41,10 +39,39 @@ use crate::pages::OpenBlock;
 use crate::reader::Reader;
 use crate::record::{Record, RecordType, content_in, record_in};
 use crate::storage::{Storage, WriteSync};
-use crate::tail::Tail;
+use crate::tail::{Tail, give_up};
 use crate::watermark::Watermark;
-pub use group::GroupCommit;
-pub use together::Together;
+
+/// The limits of a group of records: it is written as soon as one of them is reached and a thread
+/// waits.
+///
+/// While a group is being written, the next one gathers in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupCommit {
+    /// The longest time that the first thread that waits may wait for others to join [0: not at
+    /// all].
+    pub delay_max: Duration,
+    /// The number of records that is enough; by default 256.
+    pub records_max: u32,
+    /// The number of bytes that is enough [64 KiB].
+    pub bytes_max: usize,
+}
+
+impl Default for GroupCommit {
+    fn default() -> GroupCommit {
+        GroupCommit {
+            delay_max: Duration::ZERO,
+            records_max: 256,
+            bytes_max: 64 << 10,
+        }
+    }
+}
+
+impl GroupCommit {
+    fn is_enough(&self, block: &OpenBlock) -> bool {
+        block.count() >= self.records_max || block.length() >= self.bytes_max
+    }
+}
 
 #[derive(Debug)]
 struct State<S: Storage> {
@@ -392,6 +419,63 @@ impl<K: RecordType + ?Sized, S: Storage> Shared<K, S> {
         state
     }
 
+    /// Writes what was appended, without waiting for the disk. Returns whether all of it is there
+    /// if the program ends, as after [`Journal::flush`](crate::Journal::flush); if not, because the
+    /// segment before it is being made durable, or another thread is writing, call it again later.
+    ///
+    /// # Errors
+    /// As [`Shared::commit`].
+    pub fn flush(&self) -> Result<bool, Error> {
+        let state = self.inner.enter()?;
+        let refusals = state.refusals;
+        state.check(u64::MAX)?;
+        if state.tail.is_none() || state.gathering {
+            return Ok(false);
+        }
+        let mut is_there = false;
+        let write = |tail: &mut Tail<S>, block: &mut OpenBlock| {
+            is_there = tail.begin_flush(block)?;
+            Ok(())
+        };
+        self.lead(state, write).check(refusals)?;
+        Ok(is_there)
+    }
+
+    /// Calls `ask` with the tail, under the lock, and returns its result; waits while a thread
+    /// leads.
+    fn with_tail<T>(&self, ask: impl FnOnce(&mut Tail<S>) -> T) -> Result<T, Error> {
+        let mut state = self.inner.enter()?;
+        loop {
+            state.check(u64::MAX)?;
+            match &mut state.tail {
+                Some(tail) => return Ok(ask(tail)),
+                None => state = self.inner.wait(state),
+            }
+        }
+    }
+
+    /// Gives up segments that hold only records before `lsn`: see
+    /// [`Journal::truncate_before`](crate::Journal::truncate_before). One that is not durable yet
+    /// stays. Others append and commit meanwhile.
+    ///
+    /// # Errors
+    /// The file system.
+    pub fn truncate_before(&self, lsn: Lsn) -> Result<Lsn, Error> {
+        let Inner {
+            storage, options, ..
+        } = &*self.inner;
+        loop {
+            let asked = self.with_tail(|tail| tail.dispensable(lsn).ok_or_else(|| tail.first()))?;
+            let number = match asked {
+                Ok(number) => number,
+                Err(first) => return Ok(first),
+            };
+            // Two threads may be at the same one: it goes once, and is forgotten once.
+            give_up(storage, options, number)?;
+            self.with_tail(|tail| tail.forget(number))?;
+        }
+    }
+
     /// Returns the last record that is durable.
     pub fn durable(&self) -> Durable<Lsn> {
         Durable::promise(self.inner.watermark.get())
@@ -433,5 +517,75 @@ impl<S: Storage> Shared<[u8], S> {
         let room = bytes.saturating_add(LENGTH_BYTES);
         let appended = self.append_raw(room, |slot| build(content_in(slot)));
         appended.map_err(|error| error.of_content(bytes))
+    }
+
+    /// Takes the lock for several records. Until it is given back, this thread cannot use this
+    /// journal otherwise, and must not wait for a thread that does.
+    ///
+    /// ```
+    /// use thalweg_journal::{GroupCommit, Journal, JournalOptions, Lsn, SimDisk};
+    ///
+    /// # fn main() -> Result<(), thalweg_journal::Error> {
+    /// let journal = Journal::<[u8], _>::open_in(SimDisk::new(), JournalOptions::default())?;
+    /// let journal = journal.share(GroupCommit::default());
+    /// let mut guard = journal.lock_appends()?;
+    /// for number in 1..=3 {
+    ///     let lsn = guard.append_bytes_with(5, |record| record.fill(7));
+    ///     assert_eq!(lsn, Some(Lsn::new(number)));
+    /// }
+    /// assert_eq!(guard.append_bytes_with(1 << 30, |_| ()), None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The journal has stopped, or this thread has the lock already.
+    pub fn lock_appends(&self) -> Result<AppendGuard<'_, S>, Error> {
+        let inner = &*self.inner;
+        let state = inner.enter()?;
+        state.check(u64::MAX)?;
+        Ok(AppendGuard {
+            inner,
+            _building: Building::begin(&inner.building),
+            state,
+        })
+    }
+}
+
+/// Holds the lock of a journal for several records, until it is dropped: made by
+/// [`Shared::lock_appends`]. Threads that append, flush or commit wait meanwhile.
+#[derive(Debug)]
+pub struct AppendGuard<'j, S: Storage> {
+    inner: &'j Inner<S>,
+    // Before the lock goes, so that no other thread has it yet.
+    _building: Building<'j>,
+    state: MutexGuard<'j, State<S>>,
+}
+
+impl<S: Storage> AppendGuard<'_, S> {
+    /// Appends a record of `bytes` bytes, if it fits into the block that is open: else it is for
+    /// [`Shared::append_bytes_with`]. The slot is zero before `build` fills it.
+    #[inline(always)]
+    pub fn append_bytes_with(
+        &mut self,
+        bytes: usize,
+        build: impl FnOnce(&mut [u8]),
+    ) -> Option<Lsn> {
+        let state = &mut *self.state;
+        let room = bytes.checked_add(LENGTH_BYTES)?;
+        if !state.open.fits(room) {
+            return None;
+        }
+        build(content_in(state.open.claim(room)?));
+        state.open.finish();
+        let lsn = state.next;
+        state.next = lsn.after(1);
+        Some(lsn)
+    }
+}
+
+impl<S: Storage> Drop for AppendGuard<'_, S> {
+    fn drop(&mut self) {
+        self.inner.note_appended(&self.state);
     }
 }

@@ -1,22 +1,22 @@
-//! The end of a log, where blocks are written: one at a time, by the thread that holds it.
-
-pub(crate) mod retain;
-mod roll;
+//! The end of a log, where blocks are written: one at a time, by the thread that holds it; its
+//! segments are continued and given up here.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::Error;
 use crate::fault::Seeded;
-use crate::format::{BlockHeader, SegmentHeader, is_part, padded, segment_name};
+use crate::format::{
+    BlockHeader, SegmentHeader, is_part, is_spare, padded, part_name, segment_name, spare_name,
+};
 use crate::lsn::{Durable, Lsn};
 use crate::options::JournalOptions;
 use crate::pages::OpenBlock;
 use crate::prepare::{Demand, Prepared, Preparer, prepare};
 use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey_to_write};
-use crate::scan::{Segment, open_segment};
-use crate::storage::{Storage, StorageFile, WriteSync, write_fully};
-use crate::unsynced::UnsyncedSegments;
+use crate::scan::{Segment, is_absent, open_segment};
+use crate::storage::{Archived, Storage, StorageFile, WriteSync, write_fully};
+use crate::unsynced::{Named, UnsyncedSegment, UnsyncedSegments};
 use crate::watermark::Watermark;
 
 #[derive(Debug)]
@@ -277,6 +277,186 @@ impl<S: Storage> Tail<S> {
     }
 }
 
+// From one segment to the next.
+
+impl<S: Storage> Tail<S> {
+    /// Writes a block, so that it is there if the program ends: none of those before it may be in a
+    /// segment whose header does not say so yet.
+    pub(crate) fn flush(&mut self, block: &mut OpenBlock) -> Result<(), Error> {
+        self.write(block, WriteSync::Deferred)?;
+        match self.options.faults.has(Seeded::FlushWithoutHeader) {
+            true => Ok(()),
+            false => self.settle_unsynced(0),
+        }
+    }
+
+    /// Writes a block as [`flush`](Self::flush) does, but has a thread make the segments durable
+    /// that are not synced, where there is one. Returns whether they are, so that the block is
+    /// there if the program ends.
+    pub(crate) fn begin_flush(&mut self, block: &mut OpenBlock) -> Result<bool, Error> {
+        self.write(block, WriteSync::Deferred)?;
+        let unsynced_max = match self.unsynced.hand_over_all() {
+            true => usize::MAX,
+            false => 0,
+        };
+        self.settle_unsynced(unsynced_max)?;
+        Ok(self.unsynced.waiting() == 0)
+    }
+
+    /// Collects the segments that have become durable since they were continued, and waits until at
+    /// most `unsynced_max` have not.
+    #[cold]
+    fn settle_unsynced(&mut self, unsynced_max: usize) -> Result<(), Error> {
+        let next = |tail: &mut Self| {
+            tail.unsynced
+                .finished(tail.unsynced.waiting() > unsynced_max)
+        };
+        while let Some(finished) = self.or_stop(next) {
+            match finished {
+                Ok(last) => {
+                    self.durable = self.durable.max(last);
+                    self.watermark.set(self.durable);
+                }
+                Err(error) => return Err(self.stop(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&self, number: u64, epoch: u64) -> SegmentHeader {
+        SegmentHeader {
+            journal: self.segment.header.journal,
+            number,
+            epoch,
+            first: None,
+            segment_bytes: self.options.segment_bytes,
+            record_bytes: self.segment.header.record_bytes,
+            previous_crc: 0,
+        }
+    }
+
+    /// Lets the next segment be made ready, unless one is.
+    fn order(&mut self, is_load: bool) {
+        if self.prepared.is_empty() {
+            let header = self.header(self.segment.header.number + 1, self.epoch);
+            self.preparer.order(header, is_load);
+        }
+    }
+
+    /// Returns the next segment, and its header, which says that it is prepared. For a load, it has
+    /// no segment's name: its blocks must be worthless after a crash until it is a used one.
+    fn next_file(&mut self, is_load: bool) -> Result<(Prepared<S::File>, SegmentHeader), Error> {
+        let number = self.segment.header.number + 1;
+        if self.prepared.is_empty() {
+            let header = self.header(number, self.epoch);
+            let taken = self.preparer.take(&header, is_load)?;
+            self.epoch += 1;
+            if !is_load || taken.part.is_some() {
+                return Ok((taken, header));
+            }
+            self.prepared.push_back(number);
+        }
+        let Segment {
+            file, name, header, ..
+        } = open_segment(&self.storage, number, true, self.options.faults)?;
+        let mut part = None;
+        if is_load {
+            let short = segment_name(number);
+            let second = self.storage.open(&short, true);
+            part = Some(second.map_err(|error| Error::io(&name, "be opened", error))?);
+            if let Err(error) = self.storage.rename(&short, &part_name(number)) {
+                return Err(self.stop(Error::io(name, "be renamed", error)));
+            }
+            if !self.options.faults.has(Seeded::LeaveNameUnsynced)
+                && let Err(error) = self.sync_names()
+            {
+                return Err(self.stop(error));
+            }
+        }
+        self.prepared.pop_front();
+        Ok((Prepared { file, part }, header))
+    }
+
+    /// Goes on in the next segment. Its header says where it begins, and that it is used, once this
+    /// one is durable.
+    fn next_segment(&mut self) -> Result<(), Error> {
+        if self.prepared.len() > 1 {
+            // If the first of them lost its name, there would be a gap before the second.
+            self.sync()?;
+        }
+        let is_load = self.durable < self.written();
+        let (Prepared { file, part }, mut header) = self.next_file(is_load)?;
+        let number = header.number;
+        let name = format!("{}/{}", self.storage.location(), segment_name(number));
+        header.first = Some(self.segment.next);
+        header.previous_crc = self.segment.previous_crc;
+        let next = Segment::new(file, name.clone(), header, self.options.faults);
+        let segment = std::mem::replace(&mut self.segment, next);
+        let first = self.segment.next;
+        if let Some(file) = part {
+            self.unsynced.push(UnsyncedSegment {
+                storage: self.storage.clone(),
+                last: first.before(),
+                segment,
+                next: Named { file, name },
+                header,
+                faults: self.options.faults,
+            });
+            let unsynced_max = self.options.unsynced_max();
+            self.settle_unsynced(if is_load { unsynced_max } else { 0 })?;
+        } else if let Err(error) = write_fully(
+            &self.segment.file,
+            0,
+            &header.encode(),
+            WriteSync::Immediate,
+        ) {
+            let error = Error::io(&name, "be written", error);
+            return Err(self.stop(error));
+        } else if let Err(error) = segment.mark_continued() {
+            return Err(self.stop(error));
+        }
+        self.used.push_back(Known { number, first });
+        self.order(is_load);
+        Ok(())
+    }
+}
+
+// Segments that are no longer needed are given up: kept to be used again, or removed.
+
+impl<S: Storage> Tail<S> {
+    /// Gives up segments that hold only records before `lsn`. The last one is kept in any case.
+    pub(crate) fn truncate_before(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
+        self.check()?;
+        // The segment that follows one that is given up must be a used one.
+        self.settle_unsynced(0)?;
+        while let Some(number) = self.dispensable(lsn) {
+            give_up(&self.storage, &self.options, number)?;
+            self.forget(number);
+        }
+        Ok(self.first())
+    }
+
+    /// Returns the first segment, if it holds only records before `lsn` and a used one follows it:
+    /// one that begins behind what is durable.
+    pub(crate) fn dispensable(&self, lsn: Lsn) -> Option<u64> {
+        let second = self.used.get(1)?;
+        let is_used = second.first.before() <= self.durable;
+        (second.first <= lsn && is_used).then(|| self.used[0].number)
+    }
+
+    /// Removes a segment that was given up from the list of used ones.
+    pub(crate) fn forget(&mut self, number: u64) {
+        if self.used[0].number == number {
+            self.used.pop_front();
+        }
+    }
+
+    /// Returns the first record that is kept.
+    pub(crate) fn first(&self) -> Lsn {
+        self.used[0].first
+    }
+}
+
 impl<S: Storage> Drop for Tail<S> {
     fn drop(&mut self) {
         if self.stopped.is_none() {
@@ -313,4 +493,41 @@ fn create<S: Storage>(
         last: Segment::new(file, name, header, options.faults),
         flaws: Vec::new(),
     })
+}
+
+/// Gives up the first segment. A thread that writes the last one meanwhile is not affected.
+pub(crate) fn give_up<S: Storage>(
+    storage: &S,
+    options: &JournalOptions,
+    number: u64,
+) -> Result<(), Error> {
+    let name = segment_name(number);
+    let full = format!("{}/{name}", storage.location());
+    let archived = storage.archive(&name);
+    let archived = archived.map_err(|error| Error::archive(full.clone(), error))?;
+    let spares = storage.list();
+    let spares = spares.map_err(|error| Error::io(storage.location(), "be read", error))?;
+    let spares = spares.iter().filter(|name| is_spare(name)).count();
+    let done = match spares < options.recycled_files_max {
+        _ if archived == Archived::Moved => Ok(()),
+        true => open_segment(storage, number, false, options.faults).and_then(|old| {
+            let renamed = storage.rename(&name, &spare_name(old.header.epoch));
+            renamed.map_err(|error| Error::io(&full, "be given up", error))
+        }),
+        false => {
+            let removed = storage.remove(&name);
+            removed.map_err(|error| Error::io(&full, "be given up", error))
+        }
+    };
+    match done {
+        // It went the last time, and the names could not be synced.
+        Err(error) if is_absent(&error) => {}
+        done => done?,
+    }
+    // One after the other, so that a crash leaves no gap.
+    if options.faults.has(Seeded::GiveUpAtOnce) {
+        return Ok(());
+    }
+    let synced = storage.sync_names();
+    synced.map_err(|error| Error::io(storage.location(), "be synced", error))
 }

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use thalweg_journal::{Error as JournalError, Lsn, Storage, Together};
+use thalweg_journal::{AppendGuard, Error as JournalError, Lsn, Storage};
 use thalweg_measure::clock::Clock;
 
 use super::committer::Gate;
@@ -62,7 +62,7 @@ enum RunEnd<'c> {
 
 /// Where the records of commands go that are taken together.
 enum Records<'x, S: Storage> {
-    Journal(Together<'x, S>),
+    Journal(AppendGuard<'x, S>),
     /// The batch that the command log gets next: they are journaled when it has acknowledged them.
     Log(&'x mut Pending),
 }
@@ -214,7 +214,7 @@ impl<S: Storage> Exchange<S> {
         let mut records = match &mut self.replication {
             _ if room == 0 => None,
             Replication::Leading(leading) => Some(Records::Log(&mut leading.pending)),
-            _ => self.journal.append_together().ok().map(Records::Journal),
+            _ => self.journal.lock_appends().ok().map(Records::Journal),
         };
         let before = self.owner.number;
         let owner = &mut self.owner;

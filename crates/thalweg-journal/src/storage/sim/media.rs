@@ -29,29 +29,29 @@ impl Chance {
     }
 }
 
-/// How much of what was on the way arrives.
+/// How much of what was not synced survives a loss of power.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Luck {
+pub(super) enum Survival {
     Nothing,
     Everything,
     /// Each sector or name on its own, with a chance of this number in eight.
     Sectors(u64),
 }
 
-impl Luck {
-    pub(super) fn of(chance: &mut Chance) -> Luck {
+impl Survival {
+    pub(super) fn of(chance: &mut Chance) -> Survival {
         match chance.below(8) {
-            0 => Luck::Nothing,
-            1 => Luck::Everything,
-            odds => Luck::Sectors(odds),
+            0 => Survival::Nothing,
+            1 => Survival::Everything,
+            odds => Survival::Sectors(odds),
         }
     }
 
     pub(super) fn has(self, chance: &mut Chance) -> bool {
         match self {
-            Luck::Nothing => false,
-            Luck::Everything => true,
-            Luck::Sectors(odds) => chance.below(8) < odds,
+            Survival::Nothing => false,
+            Survival::Everything => true,
+            Survival::Sectors(odds) => chance.below(8) < odds,
         }
     }
 }
@@ -143,9 +143,9 @@ impl Media {
 
     /// A failed sync: some sectors arrive, the others are forgotten as if they had.
     pub(super) fn forget_some(&mut self, sectors: Option<Range<usize>>, chance: &mut Chance) {
-        let luck = Luck::of(chance);
+        let survival = Survival::of(chance);
         for (at, versions) in self.take(sectors) {
-            if let Some(last) = versions.last().filter(|_| luck.has(chance)) {
+            if let Some(last) = versions.last().filter(|_| survival.has(chance)) {
                 Self::put_durable(&mut self.durable, at, last, self.view.len());
             }
         }
@@ -153,11 +153,11 @@ impl Media {
 
     /// The power goes: of each sector on the way, one of its contents is there.
     pub(super) fn lose_power(&mut self, chance: &mut Chance) {
-        let luck = Luck::of(chance);
+        let survival = Survival::of(chance);
         for (at, versions) in self.take(None) {
-            if luck.has(chance) {
-                let version = match luck {
-                    Luck::Everything => versions.len() as u64 - 1,
+            if survival.has(chance) {
+                let version = match survival {
+                    Survival::Everything => versions.len() as u64 - 1,
                     _ => chance.below(versions.len() as u64),
                 };
                 let version = &versions[version as usize];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::media::{Chance, Luck};
+use super::media::{Chance, Survival};
 
 /// A change of a name, and the file that it is about.
 #[derive(Debug, Clone)]
@@ -79,9 +79,9 @@ impl Names {
 
     /// The power goes: of the changes on the way, some arrive, in whatever order.
     pub(super) fn lose_power(&mut self, chance: &mut Chance) {
-        let luck = Luck::of(chance);
+        let survival = Survival::of(chance);
         for (change, file) in self.pending.drain(..) {
-            if luck.has(chance) {
+            if survival.has(chance) {
                 apply(&mut self.durable, &change, file);
             }
         }
