@@ -1,6 +1,18 @@
 //! Bounded channels, pipelines of stages and a message bus between the threads and tasks of one
 //! program, with sampled latencies of each stage and exact loss counts.
 //!
+//! Begin with [`channel`] where threads or tasks pass values to each other, with [`pipeline`] where
+//! every event takes the same steps, and with [`bus`] where several consumers choose messages by
+//! topic:
+//!
+//! ```
+//! let (mut tx, mut rx) = thalweg::channel::mpsc(1024);
+//! let mut other = tx.clone();
+//! std::thread::spawn(move || other.send(1).expect("the receiver is there"));
+//! tx.send(2).expect("the receiver is there");
+//! assert_eq!(rx.recv().unwrap() + rx.recv().unwrap(), 3);
+//! ```
+//!
 //! - [`pipeline`]: stages and dependencies declared once, run on one thread, two, or one per stage,
 //!   with the same results; waiting and service time of every stage, sampled, always on.
 //! - [`channel`]: bounded and rendezvous channels, and growing ones with a limit, with blocking,

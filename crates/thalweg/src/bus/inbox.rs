@@ -88,7 +88,7 @@ impl From<AdmissionError> for BusError {
 }
 
 impl BusError {
-    /// There is no memory for the ring of an inbox, which has more places than were `asked` for.
+    /// There is no memory for the ring of an inbox, which has more slots than were `asked` for.
     pub(super) fn ring(error: channel::BuildError, asked: usize) -> Self {
         Self::Inbox(match error {
             channel::BuildError::Memory { bytes, .. } => {

@@ -20,7 +20,7 @@
 //! let bus = Bus::<Market>::builder().capacity(4).build()?;
 //! let mut rx = bus.subscribe(Topics::ALL)?;
 //! let mut tx = bus.publisher("feed")?;
-//! // Medium priority may fill 80 % of 4 places: the last of these trades is refused.
+//! // Medium priority may fill 80 % of 4 slots: the last of these trades is refused.
 //! for price in 1..=4 {
 //!     let outcome = tx.publish(Trade { price });
 //!     assert_eq!(outcome.is_ok(), price < 4);

@@ -122,7 +122,7 @@ impl Control {
     }
 
     pub(super) fn notify_all(&self) {
-        if fault::is("failure_unrung") && self.failure().is_some() {
+        if fault::is("failure_unnotified") && self.failure().is_some() {
             return;
         }
         for event_count in &self.event_counts {

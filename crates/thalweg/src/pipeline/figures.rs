@@ -69,7 +69,7 @@ impl Meters {
         }
     }
 
-    /// Where the time went, up to now.
+    /// Returns where the time went, up to now.
     pub(super) fn stats(&self) -> Stats {
         let watch = &self.timeline.watch;
         let elapsed = watch.now().saturating_sub(self.began);

@@ -263,7 +263,7 @@ impl<T> Merger<T> {
         claim.commit_first(moved);
         self.control.set_merged(first + moved as u64);
         lane.reader.release(moved);
-        if fault::is("lane_unrung") {
+        if fault::is("lane_unnotified") {
             return moved > 0;
         }
         self.control.notify(&lane.producer);

@@ -120,7 +120,7 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    /// When the next segment begins.
+    /// Returns when the next segment begins.
     #[inline]
     pub(super) fn begin(&mut self, timeline: &Timeline) -> u64 {
         self.ticks.take().unwrap_or_else(|| timeline.watch.now())

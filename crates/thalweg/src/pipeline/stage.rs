@@ -386,7 +386,7 @@ impl<W> Member<W> {
     #[inline(always)]
     fn notify_room(&self) {
         #[cfg(shuttle)]
-        if crate::ring::sync::fault::is("room_unrung") {
+        if crate::ring::sync::fault::is("room_unnotified") {
             return;
         }
         self.control.notify(&self.waiters);
@@ -396,7 +396,7 @@ impl<W> Member<W> {
     #[inline(never)]
     fn notify_done(&mut self, done: usize) {
         #[cfg(shuttle)]
-        let done = if crate::ring::sync::fault::is("stage_unrung") {
+        let done = if crate::ring::sync::fault::is("stage_unnotified") {
             0
         } else {
             done

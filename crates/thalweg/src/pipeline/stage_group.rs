@@ -680,7 +680,7 @@ fn work_on<const EAGERLY: bool, T, const N: usize>(
 #[inline(always)]
 fn notify_room(control: &Control, waiters: &[usize]) {
     #[cfg(shuttle)]
-    if crate::ring::sync::fault::is("room_unrung") {
+    if crate::ring::sync::fault::is("room_unnotified") {
         return;
     }
     control.notify(waiters);

@@ -88,10 +88,10 @@ impl StageWait {
             WaitStrategy::Adaptive if self.is_oversubscribed && !IS_MODEL => YIELD_NS,
             WaitStrategy::Adaptive | WaitStrategy::Park => 0,
         };
-        let (turn, began) = (self.turn(), self.clock.ticks());
+        let (step, began) = (self.spin_step(), self.clock.ticks());
         let awake = self.clock.ticks_from_ns(awake_ns);
         while awake_ns == u64::MAX || self.clock.ticks().saturating_sub(began) < awake {
-            turn();
+            step();
             if ready() {
                 return;
             }
@@ -101,7 +101,7 @@ impl StageWait {
     }
 
     /// Returns the function that a thread calls while it is awake.
-    fn turn(&self) -> fn() {
+    fn spin_step(&self) -> fn() {
         if self.yields() { yield_now } else { spin_hint }
     }
 
@@ -144,9 +144,9 @@ impl StageWait {
 
     fn pause_for(&self, ns: u64) -> u64 {
         let end = self.clock.ticks() + self.clock.ticks_from_ns(ns);
-        let turn = self.turn();
+        let step = self.spin_step();
         loop {
-            turn();
+            step();
             let now = self.clock.ticks();
             if now >= end {
                 return now;

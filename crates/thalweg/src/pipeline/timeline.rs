@@ -448,7 +448,7 @@ impl Row<'_> {
         self.set(STAGES + WORDS_PER_STAGE * stage + ENDED, now);
     }
 
-    /// When the event was ready for a stage behind `after`.
+    /// Returns when the event was ready for a stage behind `after`.
     #[inline]
     pub(super) fn ready(&self, after: &[usize]) -> u64 {
         let mut ready = self.published();

@@ -1,4 +1,12 @@
-//! Lock-free rings: the one place in this crate with `unsafe` code.
+//! Lock-free rings, on which channels, pipelines and buses are built: they never wait. This is the
+//! one module of the crate with `unsafe` code.
+//!
+//! | | producers | consumers | an element goes to |
+//! |---|---|---|---|
+//! | [`spsc()`] | one | one | the consumer |
+//! | [`MpmcRing`] | many | many | one of them |
+//! | [`oneshot()`] | one | one | the consumer, once |
+//! | [`broadcast`] | one | many | all of them, in a declared order |
 //!
 //! Every operation is *claim → write → publish* on the sending side and *observe → read → release*
 //! on the receiving side. Positions are 64-bit sequences; each index is on its own 128-byte line;
@@ -46,7 +54,7 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// Asks for the line of a cell that will be written soon. A hint: any address will do.
+/// Prefetches the line of a cell that will be written soon. A hint: any address will do.
 #[inline(always)]
 fn prefetch_for_writing<T>(cell: *const T) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-/// The least and the longest time of a wake-up, ns: one that takes longer, or a turn that does, has
-/// waited for a core, not for the system.
+/// The least and the longest time of a wake-up, ns: one that takes longer, or a yield that does,
+/// has waited for a core, not for the system.
 pub(super) const WAKE_NS: std::ops::RangeInclusive<u64> = 2_000..=50_000;
 
 /// The cost of a wake-up where none was measured, ns (4.3 µs on a two-core cloud machine).

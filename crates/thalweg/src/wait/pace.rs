@@ -67,7 +67,7 @@ const CROWDED_WAITS: u32 = 64;
 
 /// The action of a thread in each round of the spin phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Turns {
+enum SpinAction {
     /// The thread sleeps without spinning.
     None,
     /// It yields once, then sleeps.
@@ -93,7 +93,7 @@ pub struct Pace<C: TimeSource = Clock> {
     /// EWMA of idle gaps, in ticks.
     gap: u64,
     /// The action of this wait in each round.
-    turns: Turns,
+    action: SpinAction,
     /// Rounds until the next read of the clock.
     rounds_left: u32,
     /// The time when spinning began, in ticks, once the clock was read.
@@ -141,7 +141,7 @@ impl<C: TimeSource> Pace<C> {
             wake,
             // After a few long gaps, spinning stops.
             gap: wake / 2,
-            turns: Turns::None,
+            action: SpinAction::None,
             rounds_left: 0,
             began: None,
             last_read: 0,
@@ -185,7 +185,7 @@ impl<C: TimeSource> Pace<C> {
     /// Returns whether the next wait would yield or sleep, not pause.
     #[inline]
     pub(crate) fn would_yield(&self) -> bool {
-        !IS_MODEL && self.mode.may_spin() && self.choose() != Turns::Pause
+        !IS_MODEL && self.mode.may_spin() && self.choose() != SpinAction::Pause
     }
 
     /// Begins a wait. It reads the clock only if the wait is to yield once.
@@ -193,17 +193,17 @@ impl<C: TimeSource> Pace<C> {
     pub(super) fn begin(&mut self, deadline: Option<Instant>) {
         self.began = None;
         self.deadline = deadline;
-        self.turns = if std::mem::take(&mut self.skips_spinning) {
-            Turns::None
+        self.action = if std::mem::take(&mut self.skips_spinning) {
+            SpinAction::None
         } else {
             self.choose()
         };
-        self.rounds_left = if self.turns == Turns::Pause {
+        self.rounds_left = if self.action == SpinAction::Pause {
             ROUNDS_PER_READ
         } else {
             1
         };
-        if self.turns == Turns::YieldOnce {
+        if self.action == SpinAction::YieldOnce {
             let now = self.clock.ticks();
             self.began = Some(now);
             self.last_read = now;
@@ -214,20 +214,20 @@ impl<C: TimeSource> Pace<C> {
         }
     }
 
-    fn choose(&self) -> Turns {
-        // A model would try every number of turns.
+    fn choose(&self) -> SpinAction {
+        // A model would try every number of rounds.
         if IS_MODEL {
-            return Turns::None;
+            return SpinAction::None;
         }
         match self.mode {
-            WaitMode::LowPower => Turns::None,
-            _ if self.cores.is_shared() && self.yields_pay() => Turns::YieldOnce,
-            _ if self.cores.is_shared() || self.cores.must_sleep() => Turns::None,
-            WaitMode::Latency if self.crowded == 0 => Turns::Pause,
-            WaitMode::Latency => Turns::Yield,
-            WaitMode::Balanced if self.gap > self.wake + self.wake / 2 => Turns::None,
-            WaitMode::Balanced if self.crowded > 0 => Turns::Yield,
-            WaitMode::Balanced => Turns::Pause,
+            WaitMode::LowPower => SpinAction::None,
+            _ if self.cores.is_shared() && self.yields_pay() => SpinAction::YieldOnce,
+            _ if self.cores.is_shared() || self.cores.must_sleep() => SpinAction::None,
+            WaitMode::Latency if self.crowded == 0 => SpinAction::Pause,
+            WaitMode::Latency => SpinAction::Yield,
+            WaitMode::Balanced if self.gap > self.wake + self.wake / 2 => SpinAction::None,
+            WaitMode::Balanced if self.crowded > 0 => SpinAction::Yield,
+            WaitMode::Balanced => SpinAction::Pause,
         }
     }
 
@@ -238,10 +238,10 @@ impl<C: TimeSource> Pace<C> {
             return false;
         }
         self.rounds_left -= 1;
-        match self.turns {
-            Turns::None => return false,
-            Turns::Pause => spin_hint(),
-            Turns::Yield | Turns::YieldOnce => yield_now(),
+        match self.action {
+            SpinAction::None => return false,
+            SpinAction::Pause => spin_hint(),
+            SpinAction::Yield | SpinAction::YieldOnce => yield_now(),
         }
         true
     }
@@ -252,7 +252,7 @@ impl<C: TimeSource> Pace<C> {
         let is_first = self.began.is_none();
         if is_first {
             self.first_read(now);
-        } else if self.turns == Turns::Pause && now >= self.next_yield_at {
+        } else if self.action == SpinAction::Pause && now >= self.next_yield_at {
             yield_now();
             now = self.clock.ticks();
             self.next_yield_at = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
@@ -261,19 +261,21 @@ impl<C: TimeSource> Pace<C> {
         self.last_read = now;
         if !is_first && passed > self.clock.ticks_from_ns(*WAKE_NS.end()) {
             self.crowded = CROWDED_WAITS;
-            if self.turns == Turns::Pause {
-                self.turns = Turns::Yield;
+            if self.action == SpinAction::Pause {
+                self.action = SpinAction::Yield;
             }
             self.cores.preempted();
         }
-        if self.turns == Turns::YieldOnce {
+        if self.action == SpinAction::YieldOnce {
             self.yielded(false);
         }
-        if matches!(self.turns, Turns::None | Turns::YieldOnce) || now >= self.spin_deadline {
+        if matches!(self.action, SpinAction::None | SpinAction::YieldOnce)
+            || now >= self.spin_deadline
+        {
             return false;
         }
-        self.rounds_left = match self.turns {
-            Turns::Pause => ROUNDS_PER_READ,
+        self.rounds_left = match self.action {
+            SpinAction::Pause => ROUNDS_PER_READ,
             _ => 1,
         };
         true
@@ -296,7 +298,7 @@ impl<C: TimeSource> Pace<C> {
         self.next_yield_at = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
         self.refresh_cores(now, CORES_SPINNING_NS_MAX);
         if self.cores.is_shared() {
-            self.turns = self.choose();
+            self.action = self.choose();
         }
     }
 
@@ -319,7 +321,7 @@ impl<C: TimeSource> Pace<C> {
     /// any time, since another thread may wait for the result.
     #[inline]
     pub(super) fn found_spinning(&mut self) {
-        if self.turns == Turns::YieldOnce {
+        if self.action == SpinAction::YieldOnce {
             self.last_read = self.clock.ticks();
             self.yielded(true);
         }

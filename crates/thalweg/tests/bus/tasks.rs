@@ -66,12 +66,12 @@ fn a_future_is_done_when_there_is_room_everywhere() {
     let mut tx = bus.publisher("feed").unwrap();
     tx.publish_with_priority(Priority::Critical, note(BLOCK, 0))
         .unwrap();
-    let bell = Alarm::new();
+    let alarm = Alarm::new();
     let mut future = pin!(tx.publish_with_priority_async(Priority::Critical, note(BLOCK, 1)));
-    assert!(bell.poll(&mut future).is_pending());
+    assert!(alarm.poll(&mut future).is_pending());
     rx.recv().unwrap();
-    assert_eq!(bell.count(), 1);
-    assert!(bell.poll(&mut future).is_pending());
+    assert_eq!(alarm.count(), 1);
+    assert!(alarm.poll(&mut future).is_pending());
     // Another publisher is faster, in the inbox that had room.
     let mut fast = bus.publisher("fast").unwrap();
     let error = fast
@@ -79,9 +79,9 @@ fn a_future_is_done_when_there_is_room_everywhere() {
         .unwrap_err();
     assert_eq!(error.admitted, 1);
     other.recv().unwrap();
-    assert!(bell.poll(&mut future).is_pending());
+    assert!(alarm.poll(&mut future).is_pending());
     assert_eq!(rx.recv().unwrap().message.value, 7);
-    let Poll::Ready(published) = bell.poll(&mut future) else {
+    let Poll::Ready(published) = alarm.poll(&mut future) else {
         panic!("there is room everywhere");
     };
     assert_eq!(published.unwrap(), 2);
@@ -246,12 +246,12 @@ fn a_forgotten_receive_keeps_nothing_from_its_group() {
         };
         forget_receive(&mut rx);
         assert!(rx.try_recv().is_err());
-        let bell = Alarm::new();
+        let alarm = Alarm::new();
         let mut future = Box::pin(other.recv_async());
-        assert!(bell.poll(&mut future).is_pending());
+        assert!(alarm.poll(&mut future).is_pending());
         tx.publish(note(BLOCK, 0)).unwrap();
-        assert_eq!(bell.count(), 1);
-        assert!(bell.poll(&mut future).is_ready());
+        assert_eq!(alarm.count(), 1);
+        assert!(alarm.poll(&mut future).is_ready());
         drop(future);
         // A thread is woken though the receiver is not used again.
         forget_receive(&mut rx);
@@ -272,12 +272,12 @@ fn a_forgotten_publish_keeps_no_room_from_others() {
         let mut future = Box::pin(tx.publish_async(note(BLOCK, 9)));
         assert!(poll_once(&mut future).is_pending());
         crate::forgotten::forget(future);
-        let bell = Alarm::new();
+        let alarm = Alarm::new();
         let mut future = Box::pin(other.publish_async(note(BLOCK, 2)));
-        assert!(bell.poll(&mut future).is_pending());
+        assert!(alarm.poll(&mut future).is_pending());
         rx.recv().unwrap();
-        assert_eq!(bell.count(), 1);
-        assert!(bell.poll(&mut future).is_ready());
+        assert_eq!(alarm.count(), 1);
+        assert!(alarm.poll(&mut future).is_ready());
         drop(future);
         let thread = thread::spawn(move || (tx.publish(note(BLOCK, 3)).unwrap(), tx));
         rx.recv().unwrap();

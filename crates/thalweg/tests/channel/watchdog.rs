@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 /// For a hang only: no case comes near it.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Runs `case` in a thread of its own, and gives what it gives. Panics if that is not done within
 /// ten minutes; the thread is left behind then.
@@ -23,9 +23,9 @@ fn watch<R: Send + 'static>(case: Box<dyn FnOnce() -> R + Send>) -> R {
         .name(name)
         .spawn(move || _ = done.send(case()))
         .expect("there are threads");
-    let outcome = finished.recv_timeout(PATIENCE);
+    let outcome = finished.recv_timeout(TIMEOUT);
     if matches!(outcome, Err(RecvTimeoutError::Timeout)) {
-        panic!("hangs: not done after {PATIENCE:?}");
+        panic!("hangs: not done after {TIMEOUT:?}");
     }
     if let Err(panic) = runner.join() {
         resume_unwind(panic);

@@ -4,7 +4,7 @@ use crate::channel_shuttle::explored::faults;
 
 faults! {
     count_torn: loss::mpmc_drop_newest::counted;
-    end_unreported: replies::a_send_that_is_under_way_hides_no_end;
+    end_unreported: replies::a_send_that_is_pending_hides_no_end;
     future_look_again: tasks::dropped_futures_lose_nothing::mpmc;
     future_pass_on: tasks::a_task_that_goes_passes_its_wake_up_on::mpmc;
     locked_close: crowds::what_was_sent_before_the_close_arrives::unbounded;

@@ -158,7 +158,7 @@ fn a_claim_that_is_given_up_hides_no_request() {
 /// A send is under way while a receiver closes the channel: all receivers get the end, also those
 /// that the send kept from seeing it, though the sender stays.
 #[test]
-fn a_send_that_is_under_way_hides_no_end() {
+fn a_send_that_is_pending_hides_no_end() {
     explore(|| {
         let (mut askers, worker) = store::mpmc();
         let mut tx = askers.pop().unwrap();

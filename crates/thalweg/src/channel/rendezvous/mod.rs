@@ -26,7 +26,7 @@ use crate::ring::{PopError, PushError};
 use crate::wait::{Entry, Wait, WaitQueue, let_go, renew, wake};
 use token::{Claim, claim, is_open};
 
-pub(super) use token::{LentToken, Stake, lend};
+pub(super) use token::{ArmRef, LentToken, lend};
 
 #[cfg(all(test, loom))]
 mod models;
@@ -85,10 +85,10 @@ impl<T> Rendezvous<T> {
         &self,
         value: T,
         waker: Waker,
-        stake: Option<Stake>,
+        arm_ref: Option<ArmRef>,
     ) -> Result<Option<Entry>, T> {
         let mut waker = Some(waker);
-        let outcome = self.offer_listing(value, &mut waker, stake);
+        let outcome = self.offer_listing(value, &mut waker, arm_ref);
         // A waker that is not listed is dropped outside of the lock.
         let_go(waker);
         outcome
@@ -98,7 +98,7 @@ impl<T> Rendezvous<T> {
         &self,
         value: T,
         waker: &mut Option<Waker>,
-        stake: Option<Stake>,
+        arm_ref: Option<ArmRef>,
     ) -> Result<Option<Entry>, T> {
         let mut state = lock(&self.state);
         if state.is_closed {
@@ -108,7 +108,7 @@ impl<T> Rendezvous<T> {
             // The fault: it does not look for a counterpart again.
             Handed::NoReceiver(value)
         } else {
-            state.hand(value, stake.as_ref())
+            state.hand(value, arm_ref.as_ref())
         };
         match handed {
             Handed::To(theirs) => {
@@ -117,7 +117,9 @@ impl<T> Rendezvous<T> {
                 Ok(None)
             }
             Handed::Gone(value) => Err(value),
-            Handed::NoReceiver(value) => Ok(Some(state.offers.push(waker.take(), (value, stake)))),
+            Handed::NoReceiver(value) => {
+                Ok(Some(state.offers.push(waker.take(), (value, arm_ref))))
+            }
         }
     }
 
@@ -147,13 +149,17 @@ impl<T> Rendezvous<T> {
     ///
     /// # Errors
     /// The entry of the receiver, which was listed.
-    pub(super) fn request(&self, waker: &Waker, stake: Option<Stake>) -> Result<Option<T>, Entry> {
+    pub(super) fn request(
+        &self,
+        waker: &Waker,
+        arm_ref: Option<ArmRef>,
+    ) -> Result<Option<T>, Entry> {
         let mut waker = Some(waker.clone());
         let mut state = lock(&self.state);
-        let (got, theirs) = match state.take(stake.as_ref()) {
+        let (got, theirs) = match state.take(arm_ref.as_ref()) {
             Taken::From(value, theirs) => (Ok(Some(value)), theirs),
             Taken::NoSender if !state.is_closed => {
-                (Err(state.requests.push(waker.take(), ((), stake))), None)
+                (Err(state.requests.push(waker.take(), ((), arm_ref))), None)
             }
             Taken::NoSender | Taken::Gone => (Ok(None), None),
         };
@@ -273,8 +279,8 @@ const WAITS_MIN: usize = 8;
 
 struct State<T> {
     /// Senders with their elements, and receivers; each perhaps as an arm of a select.
-    offers: WaitQueue<(T, Option<Stake>)>,
-    requests: WaitQueue<((), Option<Stake>)>,
+    offers: WaitQueue<(T, Option<ArmRef>)>,
+    requests: WaitQueue<((), Option<ArmRef>)>,
     /// The elements of fulfilled requests that were not collected yet.
     handed: Vec<(Entry, T)>,
     back: VecDeque<T>,
@@ -315,7 +321,7 @@ impl<T> State<T> {
     }
 
     /// Hands the element to the first receiver that is still available.
-    fn hand(&mut self, value: T, own: Option<&Stake>) -> Handed<T> {
+    fn hand(&mut self, value: T, own: Option<&ArmRef>) -> Handed<T> {
         let request = match take_available(&mut self.requests, own) {
             Ok(Some(request)) => request,
             Ok(None) => return Handed::NoReceiver(value),
@@ -328,7 +334,7 @@ impl<T> State<T> {
     }
 
     /// Takes the element of the first sender that is still available.
-    fn take(&mut self, own: Option<&Stake>) -> Taken<T> {
+    fn take(&mut self, own: Option<&ArmRef>) -> Taken<T> {
         if !self.back.is_empty() {
             if claim(own, None) != Claim::Both {
                 return Taken::Gone;
@@ -409,17 +415,17 @@ impl<T> State<T> {
 struct OwnGone;
 
 /// Returns whether a waiter is still available: its select has not fired.
-fn is_available<E>(wait: &Wait<(E, Option<Stake>)>) -> bool {
+fn is_available<E>(wait: &Wait<(E, Option<ArmRef>)>) -> bool {
     is_open(wait.element.1.as_ref())
 }
 
-/// A waiter with its element and its stake.
-type Counterpart<E> = Wait<(E, Option<Stake>)>;
+/// A waiter with its element and its arm_ref.
+type Counterpart<E> = Wait<(E, Option<ArmRef>)>;
 
 /// Takes the first waiter that is still available.
 fn take_available<E>(
-    queue: &mut WaitQueue<(E, Option<Stake>)>,
-    own: Option<&Stake>,
+    queue: &mut WaitQueue<(E, Option<ArmRef>)>,
+    own: Option<&ArmRef>,
 ) -> Result<Option<Counterpart<E>>, OwnGone> {
     let mut at = 0;
     for wait in queue.waits() {

@@ -83,13 +83,13 @@ pub(in crate::channel) fn lend() -> LentToken {
 
 /// One arm of a waiting select.
 #[derive(Debug, Clone)]
-pub(in crate::channel) struct Stake {
+pub(in crate::channel) struct ArmRef {
     token: Arc<Token>,
     arm: usize,
 }
 
-impl Stake {
-    /// Returns the stake of an arm in its select's token.
+impl ArmRef {
+    /// Returns a reference to an arm by its select's token.
     pub(in crate::channel) fn of(token: &Arc<Token>, arm: usize) -> Self {
         let token = Arc::clone(token);
         Self { token, arm }
@@ -107,7 +107,7 @@ pub(super) enum Claim {
 }
 
 /// Takes the tokens of two sides, as far as they have one.
-pub(super) fn claim(own: Option<&Stake>, other: Option<&Stake>) -> Claim {
+pub(super) fn claim(own: Option<&ArmRef>, other: Option<&ArmRef>) -> Claim {
     let (own, other) = match (own, other) {
         (None, None) => return Claim::Both,
         (Some(own), None) => return claim_one(own, Claim::OwnGone),
@@ -134,42 +134,42 @@ pub(super) fn claim(own: Option<&Stake>, other: Option<&Stake>) -> Claim {
     Claim::Both
 }
 
-fn claim_one(stake: &Stake, gone: Claim) -> Claim {
-    let mut state = stake.token.state();
+fn claim_one(arm_ref: &ArmRef, gone: Claim) -> Claim {
+    let mut state = arm_ref.token.state();
     if fault::is("select_token") {
         *state = State::Open;
     }
     if *state != State::Open {
         return gone;
     }
-    *state = State::Taken(stake.arm);
+    *state = State::Taken(arm_ref.arm);
     Claim::Both
 }
 
 /// Returns whether both are arms of one select.
-fn is_same_select(one: Option<&Stake>, other: Option<&Stake>) -> bool {
-    let number = |stake: &Stake| stake.token.number;
+fn is_same_select(one: Option<&ArmRef>, other: Option<&ArmRef>) -> bool {
+    let number = |arm_ref: &ArmRef| arm_ref.token.number;
     one.is_some() && one.map(number) == other.map(number)
 }
 
 /// Returns whether a side is still available at this moment.
-pub(super) fn is_open(stake: Option<&Stake>) -> bool {
-    stake.is_none_or(|stake| stake.token.is_open())
+pub(super) fn is_open(arm_ref: Option<&ArmRef>) -> bool {
+    arm_ref.is_none_or(|arm_ref| arm_ref.token.is_open())
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
-    fn stake(arm: usize) -> Stake {
+    fn arm_ref(arm: usize) -> ArmRef {
         let token = Arc::new(Token::new());
         token.open();
-        Stake { token, arm }
+        ArmRef { token, arm }
     }
 
     #[test]
     fn both_tokens_are_taken_or_none() {
-        let (one, two, three) = (stake(1), stake(2), stake(3));
+        let (one, two, three) = (arm_ref(1), arm_ref(2), arm_ref(3));
         assert_eq!(claim(Some(&two), Some(&two)), Claim::OtherGone, "itself");
         assert_eq!(claim(Some(&two), Some(&one)), Claim::Both);
         assert_eq!(claim(Some(&three), Some(&one)), Claim::OtherGone);

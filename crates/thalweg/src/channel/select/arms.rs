@@ -9,7 +9,7 @@ use super::{Select, SelectTimeout, Timer};
 use crate::channel::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError};
 use crate::channel::hub::{Overflow, Shape};
 use crate::channel::receiver::Receiver;
-use crate::channel::rendezvous::Stake;
+use crate::channel::rendezvous::ArmRef;
 use crate::channel::sender::Sender;
 use crate::ring::PopError;
 use crate::ring::sync::is_model_over;
@@ -69,8 +69,8 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
         self.receiver.source.end.rendezvous().is_some()
     }
 
-    fn register(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
-        let (is_over, got) = self.receiver.request(waker, kind, stake);
+    fn register(&mut self, waker: &Waker, kind: Kind, arm_ref: Option<ArmRef>) -> bool {
+        let (is_over, got) = self.receiver.request(waker, kind, arm_ref);
         self.outcome = got.map(Ok);
         is_over
     }
@@ -159,7 +159,7 @@ impl<T, S: Shape> Receiver<T, S> {
         &mut self,
         waker: &Waker,
         kind: Kind,
-        stake: Option<Stake>,
+        arm_ref: Option<ArmRef>,
     ) -> (bool, Option<T>) {
         let registration = &mut self.registration;
         let Some((rendezvous, _)) = self.source.end.rendezvous() else {
@@ -168,7 +168,7 @@ impl<T, S: Shape> Receiver<T, S> {
                 .register(&self.source.hub.readable, waker, kind);
             return (false, None);
         };
-        match rendezvous.request(waker, stake) {
+        match rendezvous.request(waker, arm_ref) {
             Err(entry) => {
                 registration.at_rendezvous = Some(entry);
                 (false, None)
@@ -291,8 +291,8 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         self.value.is_some() && self.sender.end.rendezvous().is_some()
     }
 
-    fn register(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
-        let is_over = (self.sender).offer(self.value, waker, kind, stake);
+    fn register(&mut self, waker: &Waker, kind: Kind, arm_ref: Option<ArmRef>) -> bool {
+        let is_over = (self.sender).offer(self.value, waker, kind, arm_ref);
         if is_over && self.value.is_none() {
             self.outcome = Some(Ok(()));
         }
@@ -393,7 +393,7 @@ impl<T, S: Shape> Sender<T, S> {
         value: &mut Option<T>,
         waker: &Waker,
         kind: Kind,
-        stake: Option<Stake>,
+        arm_ref: Option<ArmRef>,
     ) -> bool {
         let registration = &mut self.registration;
         if value.is_none() {
@@ -409,7 +409,7 @@ impl<T, S: Shape> Sender<T, S> {
         let (waker, Some(element)) = (waker.clone(), value.take()) else {
             return false;
         };
-        match rendezvous.offer(element, waker, stake) {
+        match rendezvous.offer(element, waker, arm_ref) {
             Ok(entry) => registration.at_rendezvous = entry,
             Err(back) => *value = Some(back),
         }
@@ -494,7 +494,7 @@ impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
         false
     }
 
-    fn register(&mut self, _: &Waker, _: Kind, _: Option<Stake>) -> bool {
+    fn register(&mut self, _: &Waker, _: Kind, _: Option<ArmRef>) -> bool {
         false
     }
 

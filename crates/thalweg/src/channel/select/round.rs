@@ -34,7 +34,7 @@ use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use crate::channel::rendezvous::{LentToken, Stake};
+use crate::channel::rendezvous::{ArmRef, LentToken};
 use crate::ring::sync::IS_MODEL;
 use crate::wait::{self, Entry, Kind, Pace, Waiter, block_waiter};
 
@@ -47,8 +47,8 @@ pub(super) struct Round<'s, A> {
 
 impl<A: Arms> Round<'_, A> {
     #[inline]
-    fn turns(&self) -> Turns {
-        Turns::new(self.arms.count(), self.is_biased)
+    fn order(&self) -> ArmOrder {
+        ArmOrder::new(self.arms.count(), self.is_biased)
     }
 
     fn each(&mut self, mut work: impl FnMut(&mut dyn Arm)) {
@@ -58,7 +58,7 @@ impl<A: Arms> Round<'_, A> {
     /// Does the first operation that can be done; returns its arm.
     #[inline]
     pub(super) fn check_all(&mut self) -> Option<usize> {
-        self.turns()
+        self.order()
             .find(|&at| self.arms.with(at, |arm| arm.attempt()))
     }
 
@@ -123,10 +123,10 @@ impl<A: Arms> Round<'_, A> {
         if let Some(token) = &token {
             token.open();
         }
-        self.turns().any(|at| {
-            let stake = token.as_ref().map(|token| Stake::of(token, at));
+        self.order().any(|at| {
+            let arm_ref = token.as_ref().map(|token| ArmRef::of(token, at));
             (self.arms).with(at, |arm| {
-                arm.is_rendezvous() && arm.register(waker, kind, stake)
+                arm.is_rendezvous() && arm.register(waker, kind, arm_ref)
             })
         })
     }
@@ -230,8 +230,8 @@ pub trait Arm {
     fn is_unchanged(&mut self) -> bool;
     /// Returns whether it waits at a rendezvous, where other threads may fire it.
     fn is_rendezvous(&self) -> bool;
-    /// Registers the arm; at a rendezvous with a stake. Returns whether the wait is over.
-    fn register(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
+    /// Registers the arm; at a rendezvous with an `ArmRef`. Returns whether the wait is over.
+    fn register(&mut self, waker: &Waker, kind: Kind, arm_ref: Option<ArmRef>) -> bool;
     /// Replaces the waker; returns whether the arm is still registered.
     fn update(&mut self, waker: &Waker) -> bool;
     /// Unregisters the arm; keeps the outcome if another thread has fired it.
@@ -383,10 +383,10 @@ impl EndRegistration {
 /// first equally often.
 const SHUFFLED_MAX: usize = u64::BITS as usize;
 
-struct Turns {
+struct ArmOrder {
     count: usize,
     given: usize,
-    /// For shuffled turns: the arms that were not given yet.
+    /// For shuffled order: the arms that were not given yet.
     left: u64,
     random: u64,
     /// For more arms than can be shuffled: the last one, and the step to the next.
@@ -394,13 +394,13 @@ struct Turns {
     stride: usize,
 }
 
-impl Turns {
+impl ArmOrder {
     /// Returns each of `count` arms once; by index if `is_biased`.
     #[inline]
     fn new(count: usize, is_biased: bool) -> Self {
         // A model tries all orders of threads, and needs the same arms each time.
         let is_random = !is_biased && !IS_MODEL && count > 1;
-        let mut turns = Self {
+        let mut order = Self {
             count,
             given: 0,
             left: u64::MAX,
@@ -409,11 +409,11 @@ impl Turns {
             stride: 1,
         };
         if !is_random {
-            turns.left = 0;
+            order.left = 0;
         } else if count > SHUFFLED_MAX {
-            turns.leap();
+            order.leap();
         }
-        turns
+        order
     }
 
     /// Chooses a start and a stride.
@@ -438,7 +438,7 @@ impl Turns {
     }
 }
 
-impl Iterator for Turns {
+impl Iterator for ArmOrder {
     type Item = usize;
 
     #[inline]
@@ -500,7 +500,7 @@ mod tests {
     fn every_arm_comes_once() {
         for count in (0..70).chain([96, 128, 1_000]) {
             for is_biased in [false, true] {
-                let mut order: Vec<_> = Turns::new(count, is_biased).collect();
+                let mut order: Vec<_> = ArmOrder::new(count, is_biased).collect();
                 assert!(!is_biased || order.iter().copied().eq(0..count));
                 order.sort_unstable();
                 assert!(order.into_iter().eq(0..count), "of {count}");
@@ -508,12 +508,13 @@ mod tests {
         }
     }
 
-    /// Which of the ready ones comes first, how often in a thousand.
+    /// Returns which of the ready ones comes first, how often in a thousand.
     fn shares(count: usize, ready: &[usize]) -> Vec<usize> {
         const ROUNDS: usize = 40_000;
         let mut shares = vec![0; ready.len()];
         for _ in 0..ROUNDS {
-            let first = Turns::new(count, false).find_map(|at| ready.iter().position(|r| *r == at));
+            let first =
+                ArmOrder::new(count, false).find_map(|at| ready.iter().position(|r| *r == at));
             shares[first.expect("all come")] += 1;
         }
         shares.iter().map(|share| share * 1_000 / ROUNDS).collect()

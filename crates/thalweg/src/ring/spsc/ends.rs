@@ -106,7 +106,7 @@ impl<T> SpscProducer<T> {
         }
     }
 
-    /// Room for one element, unless the ring is full or closed.
+    /// Returns room for one element, unless the ring is full or closed.
     #[inline(always)]
     pub(crate) fn room(&mut self) -> Option<Room<'_, T>> {
         if self.is_closed() || (self.tail == self.limit && !self.refresh()) {
@@ -282,7 +282,7 @@ impl<T> SpscProducer<T> {
 fn head_at_distance<T>(ring: &Shared<T>, tail: u64) -> u64 {
     // SAFETY: this is the producer.
     let limit = unsafe {
-        ring.producer_keeper.look(|| {
+        ring.producer_distance.observe(|| {
             let limit = ring.released() + ring.capacity as u64;
             (limit, limit - tail)
         })
@@ -497,7 +497,7 @@ impl<T> SpscConsumer<T> {
         let end = next + self.available(want).min(want);
         self.head = end;
         // SAFETY: this is the consumer.
-        unsafe { self.shared().consumer_keeper.look_closer() };
+        unsafe { self.shared().consumer_distance.observe_closer() };
         SpscBatch {
             consumer: self,
             next,
@@ -622,7 +622,7 @@ const CLOSED: u64 = u64::MAX;
 fn published_at_distance<T>(ring: &Shared<T>, head: u64) -> u64 {
     // SAFETY: this is the consumer.
     let seen = unsafe {
-        ring.consumer_keeper.look(|| {
+        ring.consumer_distance.observe(|| {
             let seen = published(ring, head);
             (seen, if seen == CLOSED { 0 } else { seen - head })
         })

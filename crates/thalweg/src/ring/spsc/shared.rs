@@ -92,9 +92,9 @@ pub(super) struct Shared<T> {
     /// In a packed ring, positions below this are published. Stored by the producer only.
     tail: Sequence,
     /// State that only the producer uses.
-    pub(super) producer_keeper: Keeper,
+    pub(super) producer_distance: DistanceCell,
     /// State that only the consumer uses.
-    pub(super) consumer_keeper: Keeper,
+    pub(super) consumer_distance: DistanceCell,
     cells: Cells<T>,
     /// Elements that may be in the ring at once; at most the number of cells.
     pub(super) capacity: usize,
@@ -110,7 +110,7 @@ pub(super) struct Shared<T> {
 struct Apart<A>(A);
 
 impl<T> Shared<T> {
-    /// Where the cells are.
+    /// Returns where the cells are.
     #[inline(always)]
     pub(super) fn view(&self) -> &View<T> {
         self.cells.view()
@@ -121,9 +121,9 @@ impl<T> Shared<T> {
         Self {
             head: Sequence::new(0),
             tail: Sequence::new(0),
-            producer_keeper: Keeper::new(capacity),
+            producer_distance: DistanceCell::new(capacity),
             // A look at a slotted ring goes to the next slot, and one cell is enough for it.
-            consumer_keeper: Keeper::new(match layout {
+            consumer_distance: DistanceCell::new(match layout {
                 Layout::Packed => capacity,
                 Layout::Slotted => 0,
             }),
@@ -644,33 +644,34 @@ impl Distance {
 /// The distance of one endpoint, on lines that the other never touches. It lives in the ring, not
 /// in the endpoint, whose address is kept from functions on the way of a push or a pop.
 #[repr(align(128))]
-pub(super) struct Keeper(UnsafeCell<Distance>);
+pub(super) struct DistanceCell(UnsafeCell<Distance>);
 
-impl Keeper {
+impl DistanceCell {
     fn new(capacity: usize) -> Self {
         Self(UnsafeCell::new(Distance::new(capacity)))
     }
 
-    /// Makes the next [`look`](Self::look) give `None`. That costs the other looks nothing.
+    /// Makes the next [`observe`](Self::observe) give `None`. That costs the other looks nothing.
     ///
     /// # Safety
-    /// As [`look`](Self::look).
+    /// As [`observe`](Self::observe).
     #[inline(always)]
-    pub(super) unsafe fn look_closer(&self) {
-        // SAFETY: as in `look`.
+    pub(super) unsafe fn observe_closer(&self) {
+        // SAFETY: as in `observe`.
         self.0.with_mut(|distance| unsafe {
             (*distance).pauses = true;
             (*distance).is_closer = true;
         });
     }
 
-    /// Looks, after a pause if there should be one. `look` gives where the other side is and how
-    /// many cells that makes. `None` after [`look_closer`](Self::look_closer), once.
+    /// Checks where the other side is, after a pause if there should be one. `look` gives where the
+    /// other side is and how many cells that makes. `None` after
+    /// [`observe_closer`](Self::observe_closer), once.
     ///
     /// # Safety
     /// The caller is the endpoint that this belongs to.
     #[inline(always)]
-    pub(super) unsafe fn look(&self, look: impl FnOnce() -> (u64, u64)) -> Option<u64> {
+    pub(super) unsafe fn observe(&self, look: impl FnOnce() -> (u64, u64)) -> Option<u64> {
         // SAFETY: the one endpoint that this belongs to is on one thread at a time, and `look` has
         // no way to get here.
         self.0.with_mut(|distance| unsafe {

@@ -53,15 +53,15 @@ fn pace(mode: WaitMode, cores: fn() -> View) -> (Hand, Pace<Hand>) {
     (clock.clone(), Pace::with(mode, clock, cores))
 }
 
-/// Spins to the end; gives how long that took and the number of turns.
+/// Spins to the end; returns how long that took and the number of rounds.
 fn spin(clock: &Hand, pace: &mut Pace<Hand>) -> (u64, u32) {
     let begin = clock.now.get();
     pace.begin(None);
-    let mut turns = 0;
+    let mut rounds = 0;
     while pace.spin_more() {
-        turns += 1;
+        rounds += 1;
     }
-    (clock.now.get() - begin, turns)
+    (clock.now.get() - begin, rounds)
 }
 
 /// Waits while something comes after `gap`; returns whether it slept.
@@ -94,9 +94,9 @@ fn wait_for(
 #[test]
 fn spinning_ends_after_what_a_wake_up_costs() {
     let (clock, mut pace) = pace(WaitMode::Balanced, || free(2));
-    let (took, turns) = spin(&clock, &mut pace);
+    let (took, rounds) = spin(&clock, &mut pace);
     assert!((5 * US..6 * US).contains(&took), "{took}");
-    assert!(turns > 16);
+    assert!(rounds > 16);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_very_long_wake_up_makes_the_next_waits_yield() {
     let mut yielding = 0;
     for _ in 0..100 {
         pace.begin(None);
-        yielding += u32::from(pace.turns == Turns::Yield);
+        yielding += u32::from(pace.action == SpinAction::Yield);
     }
     assert_eq!(yielding, CROWDED_WAITS);
 }
@@ -210,14 +210,14 @@ fn who_loses_the_core_while_spinning_yields() {
             clock.pass(60 * US);
         }
     }
-    assert_eq!(pace.turns, Turns::Yield);
-    let (_, turns) = spin(&clock, &mut pace);
-    assert_eq!(pace.turns, Turns::Yield);
-    assert!(turns > 1_000);
+    assert_eq!(pace.action, SpinAction::Yield);
+    let (_, rounds) = spin(&clock, &mut pace);
+    assert_eq!(pace.action, SpinAction::Yield);
+    assert!(rounds > 1_000);
     for _ in 0..CROWDED_WAITS {
         pace.begin(None);
     }
-    assert_eq!(pace.turns, Turns::Pause, "for a while");
+    assert_eq!(pace.action, SpinAction::Pause, "for a while");
 }
 
 #[test]
@@ -298,7 +298,7 @@ mod shared {
             pace.begin(None);
             let mut is_late = false;
             while pace.spin_more() {
-                if matches!(pace.turns, Turns::Yield | Turns::YieldOnce) {
+                if matches!(pace.action, SpinAction::Yield | SpinAction::YieldOnce) {
                     self.clock.pass(SLICE);
                     is_late = true;
                 }
@@ -403,7 +403,7 @@ mod shared {
     fn until_trial(clock: &Hand, pace: &mut Pace<Hand>) -> usize {
         let slept = (0..100_000).take_while(|_| {
             pace.begin(None);
-            if pace.turns == Turns::YieldOnce {
+            if pace.action == SpinAction::YieldOnce {
                 assert!(pace.spin_more());
                 pace.found_spinning();
                 return false;
@@ -419,7 +419,7 @@ mod shared {
     }
 
     #[test]
-    fn on_one_core_a_turn_is_given_away_once_where_answers_are_quick() {
+    fn on_one_core_a_time_slice_is_given_away_once_where_answers_are_quick() {
         for mode in spinning() {
             let (clock, mut pace) = pace(mode, || free(1));
             assert!((1_000..10_000).contains(&until_trial(&clock, &mut pace)));
@@ -434,7 +434,7 @@ mod shared {
     fn on_one_core_who_waits_long_sleeps_at_once() {
         let (clock, mut pace) = pace(WaitMode::Balanced, || free(1));
         until_trial(&clock, &mut pace);
-        // The turn that it gave away was used by the other for 20 µs after the send.
+        // The time slice that it gave away was used by the other for 20 µs after the send.
         pace.begin(None);
         assert!(pace.spin_more());
         clock.pass(20 * US);
@@ -464,8 +464,8 @@ mod shared {
     #[test]
     fn who_spins_on_one_core_finds_out_soon() {
         let (clock, mut pace) = pace(WaitMode::Latency, || free(1));
-        let (took, turns) = spin(&clock, &mut pace);
-        assert!(took < US && turns <= ROUNDS_PER_READ, "{took} {turns}");
+        let (took, rounds) = spin(&clock, &mut pace);
+        assert!(took < US && rounds <= ROUNDS_PER_READ, "{took} {rounds}");
         assert_eq!(spin(&clock, &mut pace).1, 0);
     }
 }
