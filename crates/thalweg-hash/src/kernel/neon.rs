@@ -10,7 +10,7 @@ use core::arch::aarch64::{
     vst1q_u64,
 };
 
-use super::one_by_one;
+use super::scalar;
 use super::{Group, Sectors, Table, hybrid};
 use crate::accumulator::{Accumulators, PRIME_2, Stripe};
 
