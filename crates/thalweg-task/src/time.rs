@@ -60,7 +60,7 @@ impl Time {
         ns.map_or(u64::MAX, |ns| ns / TICK_NS)
     }
 
-    /// When a tick is; `None` where that is more than the system's clock can say.
+    /// Returns when a tick is; `None` where that is more than the system's clock can say.
     pub(crate) fn at(&self, tick: u64) -> Option<Instant> {
         let ns = tick.checked_mul(TICK_NS)?;
         self.begin.checked_add(Duration::from_nanos(ns))

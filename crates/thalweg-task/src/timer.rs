@@ -10,7 +10,8 @@ use crate::node::{Expiry, Scheduler, Waiter};
 use crate::wheel::Timer;
 
 impl Scheduler {
-    /// When `after` from now is; for ever, which is some 30 years, where the clock can't say.
+    /// Returns when `after` from now is; for ever, which is some 30 years, where the clock can't
+    /// say.
     pub(crate) fn after(&self, after: Duration) -> Instant {
         const EVER: Duration = Duration::from_secs(1 << 30);
         let now = self.time.now();

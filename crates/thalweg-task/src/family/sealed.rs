@@ -78,6 +78,6 @@ pub trait Wakes: WakeOnce {
     /// Returns whether the waiter that is kept is the one that `waker` wakes; where none is
     /// kept, it may be kept now, if that runs none of the caller's code.
     fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool;
-    /// One to wake with, of the one that is kept, which stays until that is done.
+    /// Returns one to wake with, of the one that is kept, which stays until that is done.
     fn lend(key: Key, kept: &mut Option<Self>) -> Option<Self::BorrowedWaiter>;
 }

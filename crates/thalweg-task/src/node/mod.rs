@@ -196,8 +196,8 @@ impl NodeRef {
         this
     }
 
-    /// One more hold on a node that is alive, on its owner's thread; its task is not over, or
-    /// another `NodeRef` is there.
+    /// Returns one more hold on a node that is alive, on its owner's thread; its task is not over,
+    /// or another `NodeRef` is there.
     #[inline(always)]
     fn hold(node: NonNull<Header>) -> Self {
         let this = Self(node);

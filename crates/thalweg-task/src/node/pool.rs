@@ -61,7 +61,7 @@ impl Pool {
         }
     }
 
-    /// Memory for a frame, uninitialised. `hub` keeps it.
+    /// Returns memory for a frame, uninitialised. `hub` keeps it.
     #[inline]
     pub(super) fn take(&self, place: Place, hub: &Hub) -> NonNull<u8> {
         let class = match place {

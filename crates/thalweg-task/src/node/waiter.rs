@@ -122,8 +122,8 @@ impl Waiter {
         }
     }
 
-    /// One to wake with, of the one that is kept: a node stays, for the next time; a waker goes,
-    /// since to clone it is foreign code.
+    /// Returns one to wake with, of the one that is kept: a node stays, for the next time; a waker
+    /// goes, since to clone it is foreign code.
     #[inline(always)]
     pub(crate) fn lend(kept: &mut Option<Self>) -> Option<BorrowedWaiter> {
         if let Some(Self(Target::Node(node))) = kept {

@@ -152,7 +152,7 @@ impl<F: Family> Default for Many<F> {
 shown!([F: Family] Many<F>, "Many", this, "waiting": this.list.len());
 
 impl<F: Family> Many<F> {
-    /// Where it is, or where it belongs.
+    /// Returns where it is, or where it belongs.
     fn search(&self, place: &Place) -> Result<usize, usize> {
         self.list.binary_search_by_key(place, |&(number, _)| number)
     }

@@ -96,7 +96,7 @@ impl Links {
         self.links[member as usize].next = next;
     }
 
-    /// How many numbers fit before the array grows.
+    /// Returns how many numbers fit before the array grows.
     #[cfg(test)]
     pub(crate) fn capacity(&self) -> usize {
         self.links.capacity()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use std::time::{Duration, Instant};
 
-use super::bell::{Bomb, poll};
+use super::alarm::{Bomb, poll};
 use thalweg_task::{Family, Local, LocalExecutor, Shared, Task, slot, slot_many};
 use thalweg_testkit::fuse::{Fuse, at_every_call};
 use thalweg_testkit::wakers::{Alarm, panicking};
@@ -22,11 +22,11 @@ fn sender_goes<F: Family>() {
     let (tx, rx) = slot_many::<u32, F>();
     let (mut one, mut other) = (rx.clone(), rx);
     let (mut one, mut other) = (one.recv(), other.recv());
-    let (bell, waker) = Alarm::pair();
+    let (alarm, waker) = Alarm::pair();
     assert!(poll(&mut one, &panicking()).is_pending());
     assert!(poll(&mut other, &waker).is_pending());
     quietly(|| tx.cancel());
-    assert_eq!(bell.count(), 1, "woken");
+    assert_eq!(alarm.count(), 1, "woken");
 }
 
 #[test]
@@ -39,14 +39,14 @@ fn receiver_goes<F: Family>() {
     let (mut tx, rx) = slot_many::<u32, F>();
     let (mut one, mut other) = (rx.clone(), rx.clone());
     let (mut one, mut other) = (one.recv(), other.recv());
-    let (bell, waker) = Alarm::pair();
+    let (alarm, waker) = Alarm::pair();
     assert!(poll(&mut one, Waker::noop()).is_pending());
     assert!(poll(&mut other, &panicking()).is_pending());
     tx.send(1).unwrap();
     let mut vacant = tx.wait_empty();
     assert!(poll(&mut vacant, &waker).is_pending());
     quietly(|| rx.cancel());
-    assert_eq!(bell.count(), 1, "woken");
+    assert_eq!(alarm.count(), 1, "woken");
 }
 
 #[test]
@@ -100,14 +100,14 @@ fn the_last_drive_is_notified_and_no_other() {
     let (_tasks, wakers, _) = leaving(&executor, 1);
     let (_, old) = Alarm::pair();
     let mut drives = [(); 3].map(|()| executor.drive(|_| pending::<()>()));
-    let (bell, waker) = Alarm::pair();
+    let (alarm, waker) = Alarm::pair();
     let [first, second, last] = &mut drives;
     assert!(poll(first, &old).is_pending());
     assert!(poll(second, &old).is_pending());
     assert!(poll(last, &waker).is_pending());
     let left = wakers.borrow_mut().pop().unwrap();
     std::thread::spawn(move || left.wake()).join().unwrap();
-    assert_eq!(bell.count(), 1, "woken");
+    assert_eq!(alarm.count(), 1, "woken");
 }
 
 #[test]
@@ -118,12 +118,12 @@ fn an_old_drive_that_goes_leaves_the_new_one_alone() {
         executor.drive(|_| pending::<()>()),
         executor.drive(|_| pending::<()>()),
     );
-    let (bell, waker) = Alarm::pair();
+    let (alarm, waker) = Alarm::pair();
     assert!(poll(&mut old, Waker::noop()).is_pending());
     assert!(poll(&mut new, &waker).is_pending());
     drop(old);
     wakers.borrow_mut().pop().unwrap().wake();
-    assert_eq!(bell.count(), 1, "woken");
+    assert_eq!(alarm.count(), 1, "woken");
 }
 
 std::thread_local! {
@@ -293,11 +293,11 @@ fn values_are_received_once_whatever_panics<F: Family>() {
         quietly(|| drop(vacant));
         assert_eq!(drops.get(), made + 1);
         // Both ends still wake each other.
-        let (bell, waker) = Alarm::pair();
+        let (alarm, waker) = Alarm::pair();
         let mut waits = rx.recv();
         assert!(poll(&mut waits, &waker).is_pending());
         assert!(tx.send(Value(Arc::clone(fuse), Rc::clone(&drops))).is_ok());
-        assert_eq!(bell.count(), 1, "woken");
+        assert_eq!(alarm.count(), 1, "woken");
         quietly(|| drop(poll(&mut waits, &waker)));
         quietly(|| drop(waits));
         assert!(fuse.poll(&mut second.recv()).is_none());
@@ -333,12 +333,12 @@ fn tasks_and_sleeps_end_whatever_panics() {
             assert!(fuse.poll(&mut task).is_none());
             assert!(fuse.poll(&mut sleeps[0]).is_none());
         }
-        let (bell, waker) = Alarm::pair();
+        let (alarm, waker) = Alarm::pair();
         assert!(poll(&mut sleeps[1], &waker).is_pending());
         now.set(now.get() + Duration::from_secs(2));
         assert!(matches!(tx.send_now(value), Ok(true)));
         while executor.poll() {}
-        assert_eq!(bell.count(), 1, "a sleep behind one whose waker panics");
+        assert_eq!(alarm.count(), 1, "a sleep behind one whose waker panics");
         quietly(|| drop(drive));
         let output = fuse.poll(&mut task);
         assert!(matches!(output, Some(Ok(Ok(_)))), "the task's output");

@@ -19,7 +19,7 @@ macro_rules! for_both {
     )+};
 }
 
-mod bell;
+mod alarm;
 #[allow(unsafe_code)] // a waker with a table of functions
 mod foreign;
 mod receivers;

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::bell::Polled;
+use super::alarm::Polled;
 use futures::FutureExt;
 use thalweg_task::slot::{RecvError, SendError, TryRecvError};
 use thalweg_task::{Family, Local, LocalExecutor, Shared, slot_many};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use super::bell::Bomb;
+use super::alarm::Bomb;
 use thalweg_task::{LocalExecutor, Task, TaskError};
 use thalweg_testkit::wakers::Alarm;
 

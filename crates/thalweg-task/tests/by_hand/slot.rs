@@ -226,13 +226,13 @@ fn a_send_sees_that_a_receiver_waited_and_went<F: Family>() {
 
 fn a_receive_that_was_given_up_is_not_woken<F: Family>() {
     let (tx, mut rx) = slot::<u64, F>();
-    let bell = Alarm::new();
+    let alarm = Alarm::new();
     for number in 0..3 {
         let mut recv = Box::pin(rx.recv());
-        assert!(bell.poll(&mut recv).is_pending());
+        assert!(alarm.poll(&mut recv).is_pending());
         drop(recv);
         tx.send(number).unwrap();
-        assert_eq!(bell.count(), 0);
+        assert_eq!(alarm.count(), 0);
         assert_eq!(rx.try_recv(), Ok(number));
     }
 }

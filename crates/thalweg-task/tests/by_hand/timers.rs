@@ -155,26 +155,26 @@ fn no_sleep_is_over_early_nor_late_by_more_than_a_tick() {
 fn times_beyond_the_clock_are_for_ever() {
     let bench = Bench::new();
     let handle = bench.executor.handle();
-    let bell = Alarm::new();
+    let alarm = Alarm::new();
     let mut far = handle.sleep(Duration::MAX);
-    assert!(bell.poll(&mut far).is_pending());
+    assert!(alarm.poll(&mut far).is_pending());
     let mut far = Box::pin(handle.timeout(Duration::MAX, pending::<()>()));
-    assert!(bell.poll(&mut far).is_pending());
+    assert!(alarm.poll(&mut far).is_pending());
     let task = bench
         .executor
         .spawn(pending::<()>())
         .deadline(Duration::MAX);
     bench.pass(SECOND * 3600 * 24 * 365 * 30);
-    assert_eq!((bell.count(), task.is_finished()), (0, false));
+    assert_eq!((alarm.count(), task.is_finished()), (0, false));
     // One that was set before them is not for ever.
     let mut near = handle.sleep(SECOND);
-    assert!(bell.poll(&mut near).is_pending());
+    assert!(alarm.poll(&mut near).is_pending());
     bench.pass(SECOND + TICK);
-    assert_eq!(bell.count(), 1);
-    assert!(bell.poll(&mut near).is_ready());
+    assert_eq!(alarm.count(), 1);
+    assert!(alarm.poll(&mut near).is_ready());
     // Nor one whose time was before the executor's.
     let mut past = handle.sleep_until(bench.begin - SECOND);
-    assert!(bell.poll(&mut past).is_ready());
+    assert!(alarm.poll(&mut past).is_ready());
     let late = bench
         .executor
         .spawn(pending::<()>())
@@ -205,13 +205,13 @@ fn a_sleep_wakes_its_last_waker_once() {
     let bench = Bench::new();
     let mut sleep = bench.executor.handle().sleep(SECOND);
     let bells: [Arc<Alarm>; 3] = Default::default();
-    for bell in bells.iter().chain(&bells) {
-        assert!(bell.poll(&mut sleep).is_pending());
+    for alarm in bells.iter().chain(&bells) {
+        assert!(alarm.poll(&mut sleep).is_pending());
     }
     bench.pass(SECOND / 2);
     bench.pass(SECOND / 2 + TICK);
     bench.pass(SECOND);
-    assert_eq!(bells.each_ref().map(|bell| bell.count()), [0, 0, 1]);
+    assert_eq!(bells.each_ref().map(|alarm| alarm.count()), [0, 0, 1]);
     // The clones of the wakers are given up.
     assert_eq!(bells.each_ref().map(Arc::strong_count), [1, 1, 1]);
     assert!(bells[0].poll(&mut sleep).is_ready());
@@ -300,18 +300,18 @@ fn a_sleep_of_one_core_wakes_a_task_of_another() {
 fn a_sleep_whose_core_is_gone_panics_and_is_never_early() {
     let bench = Bench::new();
     let handle = bench.executor.handle();
-    let bell = Alarm::new();
+    let alarm = Alarm::new();
     let mut sleeps = [SECOND, SECOND * 2].map(|time| handle.sleep(time));
     for sleep in &mut sleeps {
-        assert!(bell.poll(sleep).is_pending());
+        assert!(alarm.poll(sleep).is_pending());
     }
     let now = Rc::clone(&bench.now);
     drop(bench);
-    assert_eq!(bell.count(), 2, "they look again");
+    assert_eq!(alarm.count(), 2, "they look again");
     now.set(now.get() + SECOND);
     let [mut over, mut early] = sleeps;
-    assert!(bell.poll(&mut over).is_ready());
-    let polled = catch_unwind(AssertUnwindSafe(|| bell.poll(&mut early)));
+    assert!(alarm.poll(&mut over).is_ready());
+    let polled = catch_unwind(AssertUnwindSafe(|| alarm.poll(&mut early)));
     let payload = polled.expect_err("a second is left");
     assert_eq!(
         payload.downcast_ref::<&str>(),
@@ -319,11 +319,11 @@ fn a_sleep_whose_core_is_gone_panics_and_is_never_early() {
     );
     // Nothing of the others is in the place of the new one's timer.
     let mut new = handle.sleep(SECOND);
-    assert!(catch_unwind(AssertUnwindSafe(|| bell.poll(&mut new))).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| alarm.poll(&mut new))).is_err());
     drop((over, early, new));
     let task = handle.spawn(pending::<()>()).deadline(SECOND);
     assert!(task.is_finished());
-    assert_eq!(Arc::strong_count(&bell), 1);
+    assert_eq!(Arc::strong_count(&alarm), 1);
 }
 
 #[test]

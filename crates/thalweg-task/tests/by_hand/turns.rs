@@ -5,7 +5,7 @@
 use std::rc::Rc;
 use std::task::Poll;
 
-use super::bell::Polled;
+use super::alarm::Polled;
 use proptest::prelude::*;
 use thalweg_task::slot::{RecvError, SendError, WaitEmptyError};
 use thalweg_task::{Family, Local, Shared, slot_many};

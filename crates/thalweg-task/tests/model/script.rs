@@ -54,15 +54,19 @@ pub(crate) struct Script {
 }
 
 /// A task's receiver.
-pub(crate) struct Ear<F: Family> {
+pub(crate) struct Listener<F: Family> {
     world: Rc<World<F>>,
     number: usize,
     rx: Option<SlotReceiver<Token, F>>,
 }
 
-impl<F: Family> Ear<F> {
-    pub(crate) fn new(world: &Rc<World<F>>, number: usize, rx: SlotReceiver<Token, F>) -> Ear<F> {
-        Ear {
+impl<F: Family> Listener<F> {
+    pub(crate) fn new(
+        world: &Rc<World<F>>,
+        number: usize,
+        rx: SlotReceiver<Token, F>,
+    ) -> Listener<F> {
+        Listener {
             world: Rc::clone(world),
             number,
             rx: Some(rx),
@@ -81,7 +85,7 @@ impl<F: Family> Ear<F> {
     }
 }
 
-impl<F: Family> Drop for Ear<F> {
+impl<F: Family> Drop for Listener<F> {
     fn drop(&mut self) {
         self.end(End::Closed);
     }
@@ -143,13 +147,13 @@ impl<F: Family> Drop for IsOver<F> {
     }
 }
 
-pub(crate) async fn play<F: Family>(script: Script, mut ear: Ear<F>) -> Token {
-    let (world, number) = (Rc::clone(&ear.world), ear.number);
+pub(crate) async fn play<F: Family>(script: Script, mut listener: Listener<F>) -> Token {
+    let (world, number) = (Rc::clone(&listener.world), listener.number);
     let _parting = Parting(Rc::clone(&world), script.parting);
     for line in &script.lines {
         match *line {
             Line::Do(ref act) => world.perform(act),
-            Line::EndReceiver(end) => ear.end(end),
+            Line::EndReceiver(end) => listener.end(end),
             Line::Panic => {
                 world.with_oracle(|oracle| oracle.panics(number, PANIC));
                 panic_any(PANIC);
@@ -163,9 +167,9 @@ pub(crate) async fn play<F: Family>(script: Script, mut ear: Ear<F>) -> Token {
             }
             Line::Keep => keep(&world, number).await,
             Line::Join(choice) => join(&world, number, choice).await,
-            Line::Receive => receive(&mut ear, None, None).await,
-            Line::ReceiveWithin(time) => receive(&mut ear, Some(time), None).await,
-            Line::ReceiveAnd(ref act) => receive(&mut ear, None, Some(act)).await,
+            Line::Receive => receive(&mut listener, None, None).await,
+            Line::ReceiveWithin(time) => receive(&mut listener, Some(time), None).await,
+            Line::ReceiveAnd(ref act) => receive(&mut listener, None, Some(act)).await,
             Line::Sleep(time) => sleep(&world, number, time).await,
         }
         world.with_oracle(|oracle| oracle.waits(number, None));
@@ -217,9 +221,13 @@ async fn join<F: Family>(world: &Rc<World<F>>, number: usize, choice: usize) {
     .await;
 }
 
-async fn receive<F: Family>(ear: &mut Ear<F>, within: Option<u64>, mut and: Option<&Act>) {
-    let (world, number) = (Rc::clone(&ear.world), ear.number);
-    let Some(rx) = ear.rx.as_mut() else {
+async fn receive<F: Family>(
+    listener: &mut Listener<F>,
+    within: Option<u64>,
+    mut and: Option<&Act>,
+) {
+    let (world, number) = (Rc::clone(&listener.world), listener.number);
+    let Some(rx) = listener.rx.as_mut() else {
         return;
     };
     let until = within.map(|time| world.at(time));

@@ -10,7 +10,7 @@ use thalweg_task::slot::SendError;
 use thalweg_task::{Family, Handle, SlotSender, Task, TaskId, slot};
 
 use super::oracle::{End, How, Oracle, Sent};
-use super::script::{Act, Ear, Script, Watched, play};
+use super::script::{Act, Listener, Script, Watched, play};
 
 /// More are not spawned.
 const TASKS_MAX: usize = 60;
@@ -133,12 +133,12 @@ impl<F: Family> World<F> {
         let script = self.scripts[script % self.scripts.len()].clone();
         let number = self.with_oracle(Oracle::spawn);
         let (tx, rx) = slot::<Token, F>();
-        let ear = Ear::new(self, number, rx);
+        let listener = Listener::new(self, number, rx);
         // An executor that is gone drops the future within `spawn`.
         self.ids.borrow_mut().push(None);
         self.tasks.borrow_mut().push(None);
         self.senders.borrow_mut().push(Some(Rc::new(tx)));
-        let future = Watched::new(self, number, Box::pin(play(script, ear)));
+        let future = Watched::new(self, number, Box::pin(play(script, listener)));
         let task = self.handle.spawn(future);
         self.ids.borrow_mut()[number] = Some(task.id());
         let mut held = Held {

@@ -27,7 +27,7 @@ pub(crate) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::
 /// A future that is polled by hand, and whether it was woken since.
 pub(crate) struct Polled<T> {
     future: Pin<Box<dyn Future<Output = T>>>,
-    bell: Arc<Alarm>,
+    alarm: Arc<Alarm>,
     heard: usize,
 }
 
@@ -35,31 +35,31 @@ impl<T> Polled<T> {
     pub(crate) fn new(future: impl Future<Output = T> + 'static) -> Self {
         Self {
             future: Box::pin(future),
-            bell: Arc::default(),
+            alarm: Arc::default(),
             heard: 0,
         }
     }
 
     /// Returns whether it was woken since it was polled.
     pub(crate) fn is_notified(&self) -> bool {
-        self.bell.count() != self.heard
+        self.alarm.count() != self.heard
     }
 
     /// Returns whether it was notified, and counts all rings so far as heard.
     pub(crate) fn heeds(&mut self) -> bool {
         let is_notified = self.is_notified();
-        self.heard = self.bell.count();
+        self.heard = self.alarm.count();
         is_notified
     }
 
     pub(crate) fn poll(&mut self) -> Poll<T> {
-        self.heard = self.bell.count();
-        self.bell.poll(&mut self.future)
+        self.heard = self.alarm.count();
+        self.alarm.poll(&mut self.future)
     }
 
     /// It goes to another task: polled with another waker, and the old one counts no more.
     pub(crate) fn moves(&mut self) -> Poll<T> {
-        self.bell = Arc::default();
+        self.alarm = Arc::default();
         self.poll()
     }
 }
