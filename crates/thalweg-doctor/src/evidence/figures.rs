@@ -214,8 +214,8 @@ impl Collector<'_> {
     /// Replaces the name of the record by that of the tracepoint, where an eBPF program records
     /// switches.
     fn named(&self, source: &str) -> String {
-        let hooked = self.watch.perf.as_ref();
-        match hooked.is_ok_and(|perf| perf.ebpf_switches) {
+        let perf = self.watch.perf.as_ref();
+        match perf.is_ok_and(|perf| perf.ebpf_switches) {
             true => source
                 .replace("PERF_RECORD_SWITCH_CPU_WIDE", SWITCHES)
                 .replace("PERF_RECORD_SWITCH", SWITCHES),

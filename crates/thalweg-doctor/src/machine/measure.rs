@@ -149,7 +149,12 @@ impl Values {
             at_most: effort.at_most,
         };
         for ((from, to), values) in &mut self.pairs {
-            values.extend(relay([*from, *to], Way::Spin, length, [|| (), || ()])?);
+            values.extend(relay(
+                [*from, *to],
+                RelayWait::Spin,
+                length,
+                [|| (), || ()],
+            )?);
         }
         let pair = [cores[0], cores[1]];
         for (cost, asleep_us, part) in [
@@ -176,7 +181,7 @@ impl Values {
             at_most: effort.at_most,
         };
         // Some kernels hand over by a yield only when the time slice ends, after milliseconds.
-        let values = relay([core; 2], Way::Yield, length(5), [|| (), || ()])?;
+        let values = relay([core; 2], RelayWait::Yield, length(5), [|| (), || ()])?;
         self.put(Cost::YieldPeer, &values);
         for (cost, set_bytes) in [
             (Cost::Switch0, 0),
@@ -269,7 +274,7 @@ fn switches(core: usize, length: Length, set_bytes: usize) -> io::Result<Vec<f64
     let touching_ns = thalweg_measure::statistics::median(&touching).unwrap_or(0.0);
     let mut sets = [set(), set()];
     let works = sets.each_mut().map(|set| || touch(set));
-    let turns = relay([core; 2], Way::Futex, length, works)?;
+    let turns = relay([core; 2], RelayWait::Futex, length, works)?;
     Ok(turns.into_iter().map(|ns| ns - touching_ns).collect())
 }
 
@@ -400,7 +405,7 @@ struct Word(AtomicU32);
 
 /// The way in which a thread waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum RelayWait {
     Spin,
     Yield,
     Futex,
@@ -409,7 +414,7 @@ enum Way {
 /// The value that ends a relay.
 const STOP: u32 = u32::MAX;
 
-impl Way {
+impl RelayWait {
     /// Waits until the word differs from `seen`, and returns its new value.
     fn wait(self, word: &Word, seen: u32) -> u32 {
         loop {
@@ -420,10 +425,10 @@ impl Way {
                 return now;
             }
             match self {
-                Way::Spin => std::hint::spin_loop(),
-                Way::Yield => sched_yield(),
+                RelayWait::Spin => std::hint::spin_loop(),
+                RelayWait::Yield => sched_yield(),
                 // After an interruption and after a change of the word, the loop checks again.
-                Way::Futex => drop(futex::wait(&word.0, Flags::PRIVATE, seen, None)),
+                RelayWait::Futex => drop(futex::wait(&word.0, Flags::PRIVATE, seen, None)),
             }
         }
     }
@@ -432,7 +437,8 @@ impl Way {
     fn pass(self, word: &Word, next: u32) -> bool {
         // ORDERING: Release, pairs with the Acquire in wait().
         word.0.store(next, Ordering::Release);
-        self == Way::Futex && futex::wake(&word.0, Flags::PRIVATE, 1).is_ok_and(|woken| woken > 0)
+        self == RelayWait::Futex
+            && futex::wake(&word.0, Flags::PRIVATE, 1).is_ok_and(|woken| woken > 0)
     }
 }
 
@@ -451,7 +457,7 @@ struct Length {
 /// ns, one value for each repetition.
 fn relay<W: FnMut() + Send>(
     cores: [usize; 2],
-    way: Way,
+    way: RelayWait,
     length: Length,
     [mut first, mut second]: [W; 2],
 ) -> io::Result<Vec<f64>> {
@@ -509,13 +515,13 @@ pub(crate) fn wakes(cores: [usize; 2], samples: usize, asleep: Duration) -> io::
     let waker = || {
         (0..samples)
             .map(|sample| {
-                Way::Spin.wait(&bed, sample);
+                RelayWait::Spin.wait(&bed, sample);
                 let lay_down = clock.ticks();
                 while clock.ticks().saturating_sub(lay_down) < asleep_ticks {
                     std::hint::spin_loop();
                 }
                 let before = clock.ticks();
-                let is_woken = Way::Futex.pass(&alarm, sample + 1);
+                let is_woken = RelayWait::Futex.pass(&alarm, sample + 1);
                 (is_woken, before, clock.ticks())
             })
             .collect::<Vec<_>>()
@@ -523,8 +529,8 @@ pub(crate) fn wakes(cores: [usize; 2], samples: usize, asleep: Duration) -> io::
     let sleeper = || {
         (0..samples)
             .map(|sample| {
-                Way::Spin.pass(&bed, sample + 1);
-                Way::Futex.wait(&alarm, sample);
+                RelayWait::Spin.pass(&bed, sample + 1);
+                RelayWait::Futex.wait(&alarm, sample);
                 clock.ticks()
             })
             .collect::<Vec<_>>()
@@ -600,9 +606,9 @@ mod tests {
         let pair = [cores[0], *cores.last().expect("there is a core")];
         // On one core, spinning would use up the other thread's time slices without end.
         for (way, pair) in [
-            (Way::Yield, pair),
-            (Way::Futex, pair),
-            (Way::Futex, [pair[0]; 2]),
+            (RelayWait::Yield, pair),
+            (RelayWait::Futex, pair),
+            (RelayWait::Futex, [pair[0]; 2]),
         ] {
             let length = Length {
                 repetitions: 3,
@@ -627,7 +633,7 @@ mod tests {
             rounds: 1,
             at_most: Duration::ZERO,
         };
-        let values = relay([core; 2], Way::Futex, length, [|| (), || ()]);
+        let values = relay([core; 2], RelayWait::Futex, length, [|| (), || ()]);
         assert!(values.expect("both can be pinned").is_empty());
     }
 

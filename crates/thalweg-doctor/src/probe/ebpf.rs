@@ -95,7 +95,7 @@ impl EbpfPrograms {
             .map(|(core, event)| (core.cast_unsigned(), event.as_raw_fd()))
             .collect();
         let cores = events.iter().map(|&(core, _)| core + 1).max().unwrap_or(1);
-        let hooks = EbpfPrograms {
+        let programs = EbpfPrograms {
             asked: bpf::map(MapKind::Array, ASKED_BYTES as u32, 1)?,
             rings: bpf::map(MapKind::PerfEvents, 4, cores)?,
             links: Vec::new(),
@@ -103,9 +103,9 @@ impl EbpfPrograms {
             call_link: None,
         };
         for (core, event) in events {
-            bpf::set(&hooks.rings, core, &event.to_ne_bytes())?;
+            bpf::set(&programs.rings, core, &event.to_ne_bytes())?;
         }
-        Ok(hooks)
+        Ok(programs)
     }
 
     /// Attaches the programs for wake-ups, which record where wake-ups come from and go to.

@@ -350,7 +350,7 @@ impl FutexWords {
     pub(crate) fn queue(
         &self,
         wakes: &Wakes,
-        deeds: &HashMap<i32, ThreadTotals>,
+        threads: &HashMap<i32, ThreadTotals>,
         seconds: f64,
     ) -> Option<LockQueue> {
         let at_words = self.words.iter().map(|(&(pid, address), word)| {
@@ -369,7 +369,7 @@ impl FutexWords {
                 wakers: most(&word.wakers),
                 waiters: word.waiters / self.rounds,
                 locked: match round > 0.0 {
-                    true => locked(word, deeds).map(|locked| locked * round),
+                    true => locked(word, threads).map(|locked| locked * round),
                     false => Some(0.0),
                 },
             }
@@ -392,7 +392,7 @@ impl FutexWords {
         });
         let lines = at_words
             .chain(at_files)
-            .chain(self.line_apart(wakes, deeds, seconds));
+            .chain(self.line_apart(wakes, threads, seconds));
         lines.max_by(|a, b| weight(a).partial_cmp(&weight(b)).expect("numbers"))
     }
 
@@ -402,7 +402,7 @@ impl FutexWords {
     fn line_apart(
         &self,
         wakes: &Wakes,
-        deeds: &HashMap<i32, ThreadTotals>,
+        threads: &HashMap<i32, ThreadTotals>,
         seconds: f64,
     ) -> Option<LockQueue> {
         if self.has_goroutines {
@@ -416,13 +416,13 @@ impl FutexWords {
         }
         let unknown = || (RAN_APART, alone.keys().copied().collect());
         let (locked, tids) = wakes.in_turns().unwrap_or_else(unknown);
-        let ran_ns = |tid: &i32| deeds.get(tid).map_or(0, |it| it.ran_ns) as f64;
+        let ran_ns = |tid: &i32| threads.get(tid).map_or(0, |it| it.ran_ns) as f64;
         let mean_ns = tids.iter().map(ran_ns).sum::<f64>() / tids.len().max(1) as f64;
         let in_turn = |tid: &&i32| alone.contains_key(tid) && ran_ns(tid) >= mean_ns / 2.0;
         let in_turn: Vec<&i32> = tids.iter().filter(in_turn).collect();
         let waits = in_turn.iter().filter_map(|tid| alone.get(tid)).sum();
         let ran = in_turn.iter().map(|tid| ran_ns(tid)).sum::<f64>();
-        let all = sum(deeds.keys(), deeds, |it| it.ran_ns).max(1.0);
+        let all = sum(threads.keys(), threads, |it| it.ran_ns).max(1.0);
         let waiting = in_turn.iter().filter_map(|tid| self.waited.get(tid));
         // A thread that waits beside the running one may be its partner in a hand-over.
         let waiters = waiting.sum::<f64>() / self.rounds.max(1.0) - 1.0;
@@ -447,10 +447,10 @@ fn most(counts: &HashMap<i32, f64>) -> Vec<i32> {
 
 fn sum<'a>(
     tids: impl Iterator<Item = &'a i32>,
-    deeds: &HashMap<i32, ThreadTotals>,
+    threads: &HashMap<i32, ThreadTotals>,
     of: impl Fn(&ThreadTotals) -> u64,
 ) -> f64 {
-    tids.filter_map(|tid| deeds.get(tid)).map(of).sum::<u64>() as f64
+    tids.filter_map(|tid| threads.get(tid)).map(of).sum::<u64>() as f64
 }
 
 /// Joins two adjacent words into one: if mostly the same threads wait there, as at a condition
@@ -485,7 +485,7 @@ fn joined(one: &Queue, other: &Queue) -> Option<Queue> {
 /// Returns the degree to which a word is a lock: by the value that is awaited, or by whether the
 /// wakers have waited there. If the wakers are not known, the parties must have run for most of the
 /// time.
-fn locked(word: &Queue, deeds: &HashMap<i32, ThreadTotals>) -> Option<f64> {
+fn locked(word: &Queue, threads: &HashMap<i32, ThreadTotals>) -> Option<f64> {
     let taken = word.taken_share();
     let parties = word.parties();
     if parties.len() < 2 {
@@ -497,10 +497,10 @@ fn locked(word: &Queue, deeds: &HashMap<i32, ThreadTotals>) -> Option<f64> {
     if parties.len() < THREADS_TELLING {
         return Some(0.0);
     }
-    let all_ns = sum(deeds.keys(), deeds, |it| it.ran_ns);
+    let all_ns = sum(threads.keys(), threads, |it| it.ran_ns);
     let by_runs = || {
         let share = |of: fn(&ThreadTotals) -> u64| {
-            sum(parties.iter(), deeds, of) / sum(deeds.keys(), deeds, of).max(1.0)
+            sum(parties.iter(), threads, of) / sum(threads.keys(), threads, of).max(1.0)
         };
         let ran = (share(|it| it.ran_ns) - RAN_MOST) / (RAN_ALL - RAN_MOST);
         let counts = word.values.len() >= VALUES_MANY;
@@ -631,11 +631,11 @@ mod tests {
 
     /// Returns threads that ran for these times, in ms.
     fn ran<const N: usize>(ms: [(i32, u64); N]) -> HashMap<i32, ThreadTotals> {
-        let deeds = |ms| ThreadTotals {
+        let threads = |ms| ThreadTotals {
             ran_ns: ms * 1_000_000,
             blocks: 0,
         };
-        HashMap::from(ms.map(|(tid, ms)| (tid, deeds(ms))))
+        HashMap::from(ms.map(|(tid, ms)| (tid, threads(ms))))
     }
 
     fn equally() -> HashMap<i32, ThreadTotals> {
@@ -845,9 +845,9 @@ mod tests {
                 (1..=12).for_each(|tid| words.wait(tid, spot, since(tid as u64), 1.0));
             }
             let locked = |words: &FutexWords, seconds| {
-                let mut deeds = ran([(1, 1), (2, 1), (9, 1_000)]);
-                (deeds.values_mut()).for_each(|it| it.blocks = 100);
-                let line = words.queue(&Wakes::default(), &deeds, seconds);
+                let mut threads = ran([(1, 1), (2, 1), (9, 1_000)]);
+                (threads.values_mut()).for_each(|it| it.blocks = 100);
+                let line = words.queue(&Wakes::default(), &threads, seconds);
                 line.expect("seen at a futex").locked
             };
             (1..12).for_each(|tid| words.wake(tid, tid + 1, tid as u64 + 1, 900));
@@ -949,9 +949,9 @@ mod tests {
             }
             // The result must not depend on how long the start of the virtual machine has run.
             [0, 200].map(|start_ms| {
-                let mut deeds = ran([(1, 40), (2, 40), (3, 40), (4, 40), (9, start_ms)]);
-                (deeds.values_mut()).for_each(|it| it.blocks = 100);
-                let line = judged(&words, &wakes, &deeds);
+                let mut threads = ran([(1, 40), (2, 40), (3, 40), (4, 40), (9, start_ms)]);
+                (threads.values_mut()).for_each(|it| it.blocks = 100);
+                let line = judged(&words, &wakes, &threads);
                 line.waiters * line.locked.unwrap_or(1.0)
             })
         };

@@ -4,7 +4,6 @@ pub(crate) mod blocked;
 mod btf;
 pub(crate) mod ebpf;
 pub(crate) mod futex;
-mod gap;
 pub(crate) mod host;
 pub(crate) mod memory;
 pub(crate) mod overhead;

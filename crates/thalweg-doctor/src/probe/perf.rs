@@ -41,7 +41,7 @@ pub(crate) struct Perf {
     carriers: Vec<File>,
     others: Vec<(Kind, File)>,
     kinds: Vec<(u64, Kind)>,
-    hooks: Option<EbpfPrograms>,
+    programs: Option<EbpfPrograms>,
     /// The time of a system call before the programs at calls were attached.
     plain_call_s: f64,
     /// Whether switches come from an eBPF program rather than from an event.
@@ -94,7 +94,7 @@ impl Perf {
         let mut perf = whole.or_else(|_| kernel()).or_else(user)?;
         let whole = perf.is_whole_machine();
         let tids = if whole { &[-1] } else { tids };
-        perf.ebpf_switches = perf.add_hooks(&cores);
+        perf.ebpf_switches = perf.add_ebpf_programs(&cores);
         let clocked = perf.add_clock(tids, &cores);
         if !perf.ebpf_switches && (whole || !clocked) {
             let mut attributes = switches(perf.kernel);
@@ -118,7 +118,7 @@ impl Perf {
             carriers: Vec::new(),
             others: Vec::new(),
             kinds: Vec::new(),
-            hooks: None,
+            programs: None,
             plain_call_s: 0.0,
             ebpf_switches: false,
             missing: Vec::new(),
@@ -187,9 +187,9 @@ impl Perf {
     }
 
     /// Attaches the eBPF programs. Returns whether switches come from them.
-    fn add_hooks(&mut self, cores: &[i32]) -> bool {
-        let mut hooks = match self.new_hooks(cores) {
-            Ok(hooks) => hooks,
+    fn add_ebpf_programs(&mut self, cores: &[i32]) -> bool {
+        let mut programs = match self.new_ebpf_programs(cores) {
+            Ok(programs) => programs,
             Err(why) => {
                 self.missing.push(("sched_wakeup", why.to_string()));
                 self.missing.push(("sys_enter", why.to_string()));
@@ -197,7 +197,7 @@ impl Perf {
             }
         };
         self.plain_call_s = call_s();
-        let called = hooks.add_calls();
+        let called = programs.add_calls();
         self.note("sys_enter", called);
         let layout = match is_first_namespace() {
             true => Layout::of_kernel(),
@@ -208,22 +208,22 @@ impl Perf {
         // Where the programs do not record switches, an event does.
         let mut switched = false;
         let woken = layout.and_then(|layout| {
-            switched = hooks.add_switches(&layout).is_ok();
-            hooks.add_wakes(&layout)
+            switched = programs.add_switches(&layout).is_ok();
+            programs.add_wakes(&layout)
         });
         self.note("sched_wakeup", woken);
-        self.hooks = Some(hooks);
+        self.programs = Some(programs);
         switched
     }
 
-    fn new_hooks(&mut self, cores: &[i32]) -> io::Result<EbpfPrograms> {
+    fn new_ebpf_programs(&mut self, cores: &[i32]) -> io::Result<EbpfPrograms> {
         if self.scope != Scope::Machine {
             return Err(io::Error::other(
                 "only where the events of all programs can be had",
             ));
         }
-        self.add(&output(), Kind::Hook, &[-1], cores)?;
-        let events = self.others.iter().filter(|(kind, _)| *kind == Kind::Hook);
+        self.add(&output(), Kind::Ebpf, &[-1], cores)?;
+        let events = self.others.iter().filter(|(kind, _)| *kind == Kind::Ebpf);
         let events = events.map(|(_, event)| event);
         EbpfPrograms::new(cores.iter().copied().zip(events)).map_err(refused)
     }
@@ -266,15 +266,15 @@ impl Perf {
         match kind {
             Kind::Switches => true,
             Kind::Clock => self.scope == Scope::Program,
-            Kind::Carrier | Kind::Hook => false,
+            Kind::Carrier | Kind::Ebpf => false,
         }
     }
 
     /// Starts or stops the events that cost time for each record. `for_long` is whether a pause is
     /// a long one.
     pub(crate) fn set_pace(&mut self, pace: Pace, for_long: bool) {
-        if let Some(hooks) = &mut self.hooks {
-            let asked = hooks.set_pace(pace, for_long);
+        if let Some(programs) = &mut self.programs {
+            let asked = programs.set_pace(pace, for_long);
             self.note("sys_enter", asked);
         }
         for (kind, event) in self.others.iter().filter(|(kind, _)| self.is_costly(kind)) {
@@ -418,7 +418,7 @@ mod tests {
     use std::time::Duration;
 
     /// Opens the events with eBPF programs, or skips the test.
-    fn with_hooks(name: &str) -> Option<Perf> {
+    fn with_ebpf(name: &str) -> Option<Perf> {
         match Perf::open(&[tid()]).map(|perf| (perf.missing(name).map(String::from), perf)) {
             Ok((None, mut perf)) => {
                 perf.set_counting(true);
@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn each_call_is_reported_with_its_arguments_while_it_is_asked_for() {
-        let Some(mut perf) = with_hooks("sys_enter") else {
+        let Some(mut perf) = with_ebpf("sys_enter") else {
             return;
         };
         let own = tid();
@@ -533,7 +533,7 @@ mod tests {
 
     #[test]
     fn wakes_are_reported_with_waker_and_core() {
-        let Some(mut perf) = with_hooks("sched_wakeup") else {
+        let Some(mut perf) = with_ebpf("sched_wakeup") else {
             return;
         };
         let (begun, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -628,10 +628,10 @@ mod tests {
             let why = perf.missing("sys_enter").unwrap_or_default().to_string();
             Some((perf.ebpf_switches, blocks.count(), why))
         });
-        let Some((hooked, blocks, why)) = seen.join().unwrap() else {
+        let Some((ebpf, blocks, why)) = seen.join().unwrap() else {
             return println!("skipped: no events of the machine without programs");
         };
-        assert!(!hooked && blocks >= 15, "{hooked} {blocks}");
+        assert!(!ebpf && blocks >= 15, "{ebpf} {blocks}");
         assert!(
             why.ends_with("needs root, or CAP_BPF and CAP_PERFMON"),
             "{why}"

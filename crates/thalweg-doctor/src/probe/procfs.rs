@@ -272,7 +272,7 @@ mod tests {
         assert!(known.total().faults_minor < new.total().faults_minor);
     }
 
-    /// The faults of a process itself, and of the children that it waited for.
+    /// Returns the faults of a process itself, and of the children that it waited for.
     fn account(parent: i32, own: u64, waited: u64) -> Account {
         let faults = |faults_minor| Used {
             faults_minor,

@@ -81,8 +81,8 @@ pub(crate) enum Kind {
     Carrier,
     Switches,
     Clock,
-    /// A record that an eBPF program of [`hooks`] wrote.
-    Hook,
+    /// A record that an eBPF program wrote.
+    Ebpf,
 }
 
 /// Reads numbers from the front of a record.
@@ -226,9 +226,9 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)], events: &mut Vec<Event>) 
             event.what = What::Sampled(stack);
             events.push(event);
         }
-        Kind::Hook => {
+        Kind::Ebpf => {
             let bytes = body.u32()? as usize;
-            hooked(body.take(bytes)?, event, events)?;
+            ebpf_record(body.take(bytes)?, event, events)?;
         }
     }
     Some(())
@@ -236,7 +236,7 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)], events: &mut Vec<Event>) 
 
 /// Parses a record of an eBPF program and adds its events, which are derived from an event of the
 /// running thread.
-fn hooked(bytes: &[u8], header: Event, events: &mut Vec<Event>) -> Option<()> {
+fn ebpf_record(bytes: &[u8], header: Event, events: &mut Vec<Event>) -> Option<()> {
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let double = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let id = |at: usize| Some(word(at)?.cast_signed());

@@ -1,6 +1,5 @@
 //! Records which threads ran, waited and were blocked, and when.
 
-use crate::probe::gap::Gap;
 use crate::probe::procfs::Scheduled;
 use crate::probe::record::{Event, What};
 use crate::probe::thread::{EndedSpan, Thread};
@@ -619,6 +618,41 @@ impl Timeline {
         };
         self.idle_since_ns = (self.is_idle()).then(|| idle_since_ns.unwrap_or(now_ns));
         is_still
+    }
+}
+
+/// The minimum share of a window that must remain after the cost of its records is subtracted.
+const LEFT_MIN: f64 = 0.3;
+
+/// The window that a gap follows, and the gap.
+#[derive(Debug, Default)]
+struct Gap {
+    window_from_ns: u64,
+    before: Totals,
+    since_ns: Option<u64>,
+    /// The time since which all threads were blocked when it began, if they were.
+    idle_since_ns: Option<u64>,
+    /// The number of threads when it began.
+    threads: usize,
+    /// The time that the records of the window cost the program.
+    cost_ns: f64,
+    total_ns: u64,
+}
+
+impl Gap {
+    /// Returns the factor by which events are more frequent while they are not recorded: the
+    /// records lengthen the window by their cost, divided by the number of threads that run at
+    /// once.
+    fn often(&self, totals: &Totals, window_ns: u64) -> f64 {
+        let ran_ns = totals.all.ran_ns - self.before.all.ran_ns;
+        let window_ns = window_ns as f64;
+        let at_once = (ran_ns as f64 / window_ns).max(1.0);
+        let left = 1.0 - self.cost_ns / at_once / window_ns;
+        1.0 / left.max(LEFT_MIN)
+    }
+
+    fn is_open(&self) -> bool {
+        self.since_ns.is_some()
     }
 }
 
