@@ -29,7 +29,7 @@ pub trait SessionCommand: sealed::Sealed + Send + 'static {
     /// The role of the session.
     const ROLE: Role;
 
-    /// The command, as the exchange takes it.
+    /// Returns the command, as the exchange takes it.
     fn into_command(self) -> Command;
 }
 
@@ -117,7 +117,7 @@ impl<C: SessionCommand> Client<C> {
         Ok((client, events))
     }
 
-    /// A client, and what must run for it to work.
+    /// Returns a client, and what must run for it to work.
     pub(crate) async fn prepare(
         options: Options,
         store: Box<dyn SessionStore>,

@@ -71,7 +71,7 @@ impl Connection {
         Ok((connection, stream, welcome))
     }
 
-    /// The first connection.
+    /// Returns the first connection.
     async fn begin(&mut self) -> Result<TcpStream, DisconnectReason> {
         let options = self.protocol.options();
         let (mut wait, longest) = (options.retry_min, options.retry_max);

@@ -30,7 +30,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// How many have no answer.
+    /// Returns how many have no answer.
     pub(crate) const fn open(&self) -> usize {
         self.open
     }
@@ -58,7 +58,7 @@ impl Pending {
         self.in_flight = 0;
     }
 
-    /// The next frame to be written, if fewer than `limit` are in flight.
+    /// Returns the next frame to be written, if fewer than `limit` are in flight.
     pub(crate) fn write_next(&mut self, limit: usize) -> Option<&[u8]> {
         while self.entries.get(self.written)?.done.is_none() {
             self.written += 1;

@@ -114,27 +114,27 @@ impl Protocol {
         self.welcome.as_ref()
     }
 
-    /// Whether the present connection was welcomed.
+    /// Returns whether the present connection was welcomed.
     pub(crate) const fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Whether nothing is without an answer.
+    /// Returns whether nothing is without an answer.
     pub(crate) fn is_idle(&self) -> bool {
         self.pending.open() == 0 && self.queries.is_empty()
     }
 
-    /// Whether it takes one more request.
+    /// Returns whether it takes one more request.
     pub(crate) fn has_room(&self) -> bool {
         self.pending.open() < self.options.in_flight_max && self.queries.len() < QUERIES_MAX
     }
 
-    /// Which reports the user has seen.
+    /// Returns which reports the user has seen.
     pub(crate) fn seen(&self) -> Arc<Seen> {
         Arc::clone(&self.seen)
     }
 
-    /// Bytes to be written.
+    /// Returns bytes to be written.
     pub(crate) fn out(&self) -> &[u8] {
         &self.out
     }

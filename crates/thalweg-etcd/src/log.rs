@@ -205,7 +205,7 @@ impl EtcdLog {
         format!("{}/log/{}", self.prefix, digits(index))
     }
 
-    /// The end of the keys of batches.
+    /// Returns the end of the keys of batches.
     fn log_end(&self) -> String {
         self.key("log0")
     }

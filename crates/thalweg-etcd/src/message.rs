@@ -206,17 +206,17 @@ fn compare(result: u64, target: u64, key: &str, with: &[u8]) -> Fields {
     )
 }
 
-/// The comparison that a key has this value.
+/// Returns the comparison that a key has this value.
 pub(crate) fn has_value(key: &str, value: &[u8]) -> Fields {
     compare(EQUAL, VALUE, key, &bytes(7, value))
 }
 
-/// The comparison that there is no such key.
+/// Returns the comparison that there is no such key.
 pub(crate) fn is_absent(key: &str) -> Fields {
     compare(EQUAL, CREATE, key, &number(5, 0))
 }
 
-/// The comparison that there is such a key.
+/// Returns the comparison that there is such a key.
 pub(crate) fn is_there(key: &str) -> Fields {
     compare(GREATER, CREATE, key, &number(5, 0))
 }

@@ -178,7 +178,7 @@ fn with(value: u64, fields: &[i64]) -> u64 {
     fields.iter().fold(value, add)
 }
 
-/// The one step that depends on the order.
+/// Returns the one step that depends on the order.
 #[inline(always)]
 const fn chain(value: u64, next: u64) -> u64 {
     multiply(value ^ next, PI[7])
@@ -609,7 +609,7 @@ mod tests {
         digest.value()
     }
 
-    /// One of each kind, and each with one field different.
+    /// Returns one of each kind, and each with one field different.
     fn variants() -> Vec<Events> {
         let mut variants = vec![Events::new()];
         let mut add = |event| variants.push(events(&[event]));
@@ -686,7 +686,7 @@ mod tests {
         }])
     }
 
-    /// A buyer's trades in an auction, and then with one field different.
+    /// Returns a buyer's trades in an auction, and then with one field different.
     fn auctions() -> Vec<Events> {
         let uncrossed = |action, [order, uid, price, size, filled, bidder_hold_price]: [i64; 6]| {
             events(&[Event::Uncrossed {

@@ -489,7 +489,7 @@ impl<'e> ExecutionReports<'e> {
         }
     }
 
-    /// The taker's rest, if it does not rest: it has no more trades.
+    /// Returns the taker's rest, if it does not rest: it has no more trades.
     fn end_of_taker(&mut self) -> Option<ExecutionReport> {
         let (size, why) = self.rest.take()?;
         let taker = self.taker.take()?;

@@ -5,9 +5,19 @@
 //! nothing else changes one, in a running [`service`], at recovery or in a simulation.
 //!
 //! Currency pairs and futures with margin, the six order types of [`OrderType`], users and
-//! balances, reports. Symbols of options are refused. [`Rules::REFERENCE`] does what the reference
-//! engine does, quirks included; [`Rules::default`] mends them, and has rules of its own that
-//! hostile users cannot get around (`docs/exchange-rules.md`).
+//! balances, reports. Options are not traded: their symbols are refused. [`Rules::REFERENCE`] does
+//! what the reference engine does, quirks included; [`Rules::default`] mends them, and has rules of
+//! its own that hostile users cannot get around (`docs/exchange-rules.md`).
+//!
+//! - [`command`], [`result_code`], [`event`], [`ids`]: what [`apply`] takes, and what it returns.
+//! - [`engine`], [`rules`]: the state machine ([`book`], [`matching`], [`risk`]), and where it is
+//!   as the reference.
+//! - [`execution`], [`market`], [`report`]: execution reports, market data, views of a whole state.
+//! - [`service`]: the engine on threads of its own, with clients and queries.
+//! - [`durable`], [`session`], [`snapshot`], [`digest`]: journal, recovery and replicas; how each
+//!   command of a session is executed once; the state as bytes; a running hash.
+//! - [`codec`]: commands, sessions, reports and market data as bytes.
+//! - [`stream`], [`conformance`]: recorded streams, and whether an engine does what they say.
 //!
 //! `examples/trade.rs`:
 //!

@@ -168,8 +168,8 @@ impl OpenOrders {
     }
 }
 
-/// A user's orders in these books, no more than `most`. Cost: visits every order, or those that are
-/// given where the books keep owners.
+/// Returns a user's orders in these books, no more than `most`. Cost: visits every order, or those
+/// that are given where the books keep owners.
 pub(crate) fn open_orders(books: &Matching, uid: UserId, most: usize) -> OpenOrders {
     let mut open = OpenOrders::default();
     for book in books.books() {

@@ -135,12 +135,13 @@ impl Rules {
     /// it says what was noted. This list is closed, too: older snapshots have the one or the other.
     const KNOWN_SHORT: Self = Self::from_bits((1 << 17) - 1);
 
-    /// True where no balance can fall below zero, with or without margin trading and later rules.
+    /// Returns true where no balance can fall below zero, with or without margin trading and later
+    /// rules.
     pub(crate) fn keep_balances_sound(&self) -> bool {
         self.hold_all(Self::SOUND_BALANCES)
     }
 
-    /// True where a snapshot says exactly whether a user is short of cover.
+    /// Returns true where a snapshot says exactly whether a user is short of cover.
     pub(crate) fn know_who_is_short(&self) -> bool {
         self.with_margin_trading(true).hold_all(Self::KNOWN_SHORT)
     }
@@ -149,7 +150,7 @@ impl Rules {
         self.bits() & needed.bits() == needed.bits()
     }
 
-    /// True where what an order could lose beyond its hold may hang on orders before it.
+    /// Returns true where what an order could lose beyond its hold may hang on orders before it.
     pub(crate) const fn remember_orders(&self) -> bool {
         !(self.fill_ioc_budget
             && self.refuse_not_positive
@@ -157,7 +158,7 @@ impl Rules {
             && self.refuse_moved_ask_under_fee)
     }
 
-    /// How many events an order may make as it takes.
+    /// Returns how many events an order may make as it takes.
     pub(crate) const fn work_max(&self) -> usize {
         if self.bound_work {
             WORK_MAX

@@ -271,7 +271,7 @@ impl Bits {
         }
     }
 
-    /// The greatest value, with that of a further code.
+    /// Returns the greatest value, with that of a further code.
     pub(crate) const fn with_max<C: Code>(self) -> Self {
         Self {
             byte: self.byte | C::MAX << self.next,
@@ -279,7 +279,7 @@ impl Bits {
         }
     }
 
-    /// The greatest value, with the bit of an optional field.
+    /// Returns the greatest value, with the bit of an optional field.
     pub(crate) const fn with_presence(self, _: &str) -> Self {
         self.with_max::<bool>()
     }

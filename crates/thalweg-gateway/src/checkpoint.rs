@@ -23,7 +23,7 @@ use thalweg_journal::Lsn;
 
 use crate::GatewayError;
 use crate::market::{Candles, Interval, Trade, Trades};
-use crate::orders::{Kept, Memory, Record};
+use crate::orders::{CheckpointPart, Memory, Record};
 use crate::state::State;
 use crate::symbols::Symbols;
 use crate::trade_ids::TradeIds;
@@ -39,13 +39,13 @@ enum Part {
 
 /// A checkpoint that is being written.
 #[derive(Debug)]
-struct UnderWay {
+struct PendingCheckpoint {
     first: Lsn,
     /// Bytes of it so far.
     bytes: u64,
     left: Vec<Part>,
     /// The parts of one that has begun.
-    parts: std::vec::IntoIter<Kept>,
+    parts: std::vec::IntoIter<CheckpointPart>,
 }
 
 /// Writes checkpoints.
@@ -62,7 +62,7 @@ pub(crate) struct Checkpoints {
     turned_at: u64,
     /// Bytes of the last one.
     kept_bytes: u64,
-    under_way: Option<UnderWay>,
+    pending: Option<PendingCheckpoint>,
 }
 
 impl Checkpoints {
@@ -74,7 +74,7 @@ impl Checkpoints {
             whole_at: 0,
             turned_at: 0,
             kept_bytes: 0,
-            under_way: None,
+            pending: None,
         }
     }
 
@@ -85,7 +85,7 @@ impl Checkpoints {
         self.turned_at = state.orders.log().appended_bytes();
         if let Err(error) = written {
             tracing::warn!(%error, "no checkpoint of the gateway's log was written");
-            self.under_way = None;
+            self.pending = None;
             // It is tried again after an eighth of the time.
             self.before_bytes = self.due_bytes() / 8 * 7;
             self.whole_at = self.turned_at;
@@ -100,14 +100,14 @@ impl Checkpoints {
     /// Appends what is left of the user or symbol that has begun: another one is to come now.
     pub(crate) fn finish_begun(&mut self, state: &State) -> Result<(), GatewayError> {
         let log = state.orders.log();
-        if let Some(under_way) = &mut self.under_way {
+        if let Some(pending) = &mut self.pending {
             let begun_at = log.appended_bytes();
             // One that cannot be appended now is there when this is called again.
-            while let Some(part) = under_way.parts.as_slice().first() {
-                log.append(&Record::Kept(part.clone()))?;
-                under_way.parts.next();
+            while let Some(part) = pending.parts.as_slice().first() {
+                log.append(&Record::Checkpoint(part.clone()))?;
+                pending.parts.next();
             }
-            under_way.bytes += log.appended_bytes() - begun_at;
+            pending.bytes += log.appended_bytes() - begun_at;
         }
         Ok(())
     }
@@ -119,69 +119,69 @@ impl Checkpoints {
     fn write(&mut self, state: &State, ids: &TradeIds) -> Result<(), GatewayError> {
         let log = state.orders.log();
         let begun_at = log.appended_bytes();
-        if self.under_way.is_none() {
+        if self.pending.is_none() {
             if begun_at - self.whole_at + self.before_bytes < self.due_bytes() {
                 return Ok(());
             }
             let symbols = state.market.symbols().into_iter();
             let symbols: BTreeSet<SymbolId> = symbols.chain(ids.last.keys().copied()).collect();
             let users = state.orders.users().into_iter().map(Part::User);
-            self.under_way = Some(UnderWay {
-                first: log.append(&Record::Kept(Kept::Begin))?,
+            self.pending = Some(PendingCheckpoint {
+                first: log.append(&Record::Checkpoint(CheckpointPart::Begin))?,
                 bytes: 0,
                 left: users.chain(symbols.into_iter().map(Part::Symbol)).collect(),
                 parts: Vec::new().into_iter(),
             });
         }
-        let Some(under_way) = &mut self.under_way else {
+        let Some(pending) = &mut self.pending else {
             return Ok(());
         };
         let turn_bytes = self.turn_bytes.max(begun_at - self.turned_at);
         let mut is_over = false;
         while !is_over {
-            if let Some(part) = under_way.parts.next() {
-                log.append(&Record::Kept(part))?;
-            } else if let Some(next) = under_way.left.pop() {
+            if let Some(part) = pending.parts.next() {
+                log.append(&Record::Checkpoint(part))?;
+            } else if let Some(next) = pending.left.pop() {
                 let parts = match next {
                     Part::User(user) => state.orders.begin_to_keep(user)?.1,
                     Part::Symbol(symbol) => parts_of((state, ids), symbol),
                 };
-                under_way.parts = parts.into_iter();
+                pending.parts = parts.into_iter();
             } else {
                 break;
             }
             is_over = log.appended_bytes() - begun_at >= turn_bytes;
         }
-        under_way.bytes += log.appended_bytes() - begun_at;
-        if under_way.left.is_empty() && under_way.parts.len() == 0 {
-            log.commit(log.append(&Record::Kept(Kept::End))?)?;
-            log.truncate_before(under_way.first)?;
+        pending.bytes += log.appended_bytes() - begun_at;
+        if pending.left.is_empty() && pending.parts.len() == 0 {
+            log.commit(log.append(&Record::Checkpoint(CheckpointPart::End))?)?;
+            log.truncate_before(pending.first)?;
             (self.whole_at, self.before_bytes) = (log.appended_bytes(), 0);
-            self.kept_bytes = under_way.bytes;
-            self.under_way = None;
+            self.kept_bytes = pending.bytes;
+            self.pending = None;
         }
         Ok(())
     }
 }
 
 /// Returns all parts of a symbol.
-fn parts_of((state, ids): (&State, &TradeIds), symbol: SymbolId) -> Vec<Kept> {
+fn parts_of((state, ids): (&State, &TradeIds), symbol: SymbolId) -> Vec<CheckpointPart> {
     let (trades, candles) = state.market.read(symbol, |market| {
         (market.trades.clone(), market.candles.clone())
     });
-    let mut parts = vec![Kept::Symbol {
+    let mut parts = vec![CheckpointPart::Symbol {
         symbol,
         last: ids.last.get(&symbol).copied().unwrap_or(0),
         millis: candles.millis(),
     }];
-    parts.extend(trades.from(i64::MIN).copied().map(Kept::Trade));
+    parts.extend(trades.from(i64::MIN).copied().map(CheckpointPart::Trade));
     let aggregate = trades.aggregate_from(i64::MIN).copied();
-    parts.extend(aggregate.map(Kept::Aggregate));
+    parts.extend(aggregate.map(CheckpointPart::Aggregate));
     for interval in Interval::all() {
         let candles = candles.traded(interval);
-        parts.extend(candles.map(|candle| Kept::Candle(interval.index() as u8, *candle)));
+        parts.extend(candles.map(|candle| CheckpointPart::Candle(interval.index() as u8, *candle)));
     }
-    parts.push(Kept::SymbolEnd);
+    parts.push(CheckpointPart::SymbolEnd);
     parts
 }
 
@@ -243,7 +243,7 @@ impl<'s> Replay<'s> {
                 let command = trade.command;
                 self.trade(trade, TradeId { command, index });
             }
-            Record::Kept(part) => self.take(part),
+            Record::Checkpoint(part) => self.take(part),
             record => {
                 let id = match &record {
                     Record::Order(order) => order.user,
@@ -289,15 +289,15 @@ impl<'s> Replay<'s> {
         }
     }
 
-    fn take(&mut self, part: Kept) {
+    fn take(&mut self, part: CheckpointPart) {
         let Self { user, symbol, .. } = self;
         match (part, user, symbol) {
-            (Kept::Begin, ..) => {
+            (CheckpointPart::Begin, ..) => {
                 // One that is not whole by now was torn by a crash.
                 (self.user, self.symbol) = (None, None);
                 self.begun_bytes = Some(0);
             }
-            (Kept::End, ..) => {
+            (CheckpointPart::End, ..) => {
                 if let Some(bytes) = self.begun_bytes.take() {
                     self.has_whole = true;
                     self.checkpoints.kept_bytes = bytes;
@@ -305,7 +305,7 @@ impl<'s> Replay<'s> {
                 }
             }
             (
-                Kept::User {
+                CheckpointPart::User {
                     user,
                     last_report,
                     sequence,
@@ -320,11 +320,11 @@ impl<'s> Replay<'s> {
                     later: Vec::new(),
                 });
             }
-            (Kept::Order(order), Some(kept), _) => kept.memory.restore(*order),
-            (Kept::Fill(fill), Some(kept), _) => kept.memory.keep_fill(fill),
-            (Kept::UserEnd, ..) => self.end_user(),
+            (CheckpointPart::Order(order), Some(kept), _) => kept.memory.restore(*order),
+            (CheckpointPart::Fill(fill), Some(kept), _) => kept.memory.keep_fill(fill),
+            (CheckpointPart::UserEnd, ..) => self.end_user(),
             (
-                Kept::Symbol {
+                CheckpointPart::Symbol {
                     symbol,
                     last,
                     millis,
@@ -339,10 +339,10 @@ impl<'s> Replay<'s> {
                     later: Vec::new(),
                 }));
             }
-            (Kept::Trade(trade), _, Some(of)) => of.trades.keep(trade),
-            (Kept::Aggregate(trade), _, Some(of)) => of.trades.keep_aggregate(trade),
-            (Kept::Candle(at, candle), _, Some(of)) => of.candles.keep(at, candle),
-            (Kept::SymbolEnd, ..) => self.end_symbol(),
+            (CheckpointPart::Trade(trade), _, Some(of)) => of.trades.keep(trade),
+            (CheckpointPart::Aggregate(trade), _, Some(of)) => of.trades.keep_aggregate(trade),
+            (CheckpointPart::Candle(at, candle), _, Some(of)) => of.candles.keep(at, candle),
+            (CheckpointPart::SymbolEnd, ..) => self.end_symbol(),
             // The first part was removed with its segment: a whole checkpoint follows.
             _ => {}
         }
@@ -371,7 +371,7 @@ fn apply_to(memory: &mut Memory, record: Record, symbols: &Symbols) {
         Record::Report(reported) => drop(memory.apply(&reported, symbols)),
         Record::Begin(_, number) => memory.last_report = Some(number),
         Record::Forgotten(_, key) => _ = memory.forget_unexecuted(key),
-        Record::Trade(..) | Record::Kept(_) => {}
+        Record::Trade(..) | Record::Checkpoint(_) => {}
     }
 }
 
@@ -386,12 +386,12 @@ mod tests {
     use super::*;
     use crate::link::tests::{Fixture, SYMBOL};
     use crate::orders::Order;
-    use crate::reported::Reported;
+    use crate::orders::UserReport;
 
     const USER: UserId = UserId(1);
 
     /// Returns everything that a log is for.
-    fn all(state: &State, ids: &TradeIds) -> Vec<Kept> {
+    fn all(state: &State, ids: &TradeIds) -> Vec<CheckpointPart> {
         let mut parts = Vec::new();
         for user in [USER, UserId(2)] {
             parts.extend(state.orders.user(user).memory().parts(user));
@@ -402,7 +402,7 @@ mod tests {
         parts
     }
 
-    fn replayed(state: &State, records: &[Record]) -> Vec<Kept> {
+    fn replayed(state: &State, records: &[Record]) -> Vec<CheckpointPart> {
         let (mut ids, mut checkpoints) = (TradeIds::default(), Checkpoints::new(1));
         let mut replay = Replay::new(state, &mut ids, &mut checkpoints);
         records
@@ -413,7 +413,7 @@ mod tests {
     }
 
     /// Returns the reports of an order that comes, and then trades or is cancelled.
-    fn reports(at: u64, owner: UserId) -> [Reported; 2] {
+    fn reports(at: u64, owner: UserId) -> [UserReport; 2] {
         let id = TradeId {
             command: at,
             index: 0,
@@ -424,7 +424,7 @@ mod tests {
             size: 1,
             is_maker: at.is_multiple_of(2),
         };
-        [(1, Execution::New), (2, trade)].map(|(number, kind)| Reported {
+        [(1, Execution::New), (2, trade)].map(|(number, kind)| UserReport {
             number: ReportNumber(2 * at + number),
             report: ExecutionReport {
                 command: at,
@@ -444,7 +444,7 @@ mod tests {
     }
 
     fn is_kept(record: &Record) -> bool {
-        matches!(record, Record::Kept(_))
+        matches!(record, Record::Checkpoint(_))
     }
 
     /// Returns the records of a log with checkpoints, and with orders of `USER` that come while it
@@ -457,7 +457,7 @@ mod tests {
             .read(|record, _| records.push(record));
         read.expect("it is whole");
         let is_user = |record: &Record| match record {
-            Record::Kept(Kept::User { user, .. }) => *user == USER,
+            Record::Checkpoint(CheckpointPart::User { user, .. }) => *user == USER,
             _ => false,
         };
         let begun = records.iter().rposition(is_user).expect("it is written");
@@ -477,16 +477,21 @@ mod tests {
     /// Compares what the log says with what it would say without checkpoints, up to each place in
     /// `step`.
     fn check_cuts(fixture: &mut Fixture, records: &[Record], step: usize) {
-        let is = |wanted: Kept| move |record: &Record| *record == Record::Kept(wanted.clone());
+        let is = |wanted: CheckpointPart| {
+            move |record: &Record| *record == Record::Checkpoint(wanted.clone())
+        };
         for length in (1..=records.len()).step_by(step).chain([records.len()]) {
             let cut = &records[..length];
             let plain: Vec<Record> = cut.iter().filter(|one| !is_kept(one)).cloned().collect();
             let expected = replayed(&fixture.another(false), &plain);
             assert_eq!(replayed(&fixture.another(false), cut), expected, "{length}");
-            let Some(end) = cut.iter().rposition(is(Kept::End)) else {
+            let Some(end) = cut.iter().rposition(is(CheckpointPart::End)) else {
                 continue;
             };
-            let begun = cut[..end].iter().rposition(is(Kept::Begin)).expect("one");
+            let begun = cut[..end]
+                .iter()
+                .rposition(is(CheckpointPart::Begin))
+                .expect("one");
             let found = replayed(&fixture.another(false), &cut[begun / 2..]);
             assert_eq!(found, expected, "{length}");
         }
@@ -506,7 +511,7 @@ mod tests {
         let records = with_orders(&fixture);
         let whole = records
             .iter()
-            .filter(|record| **record == Record::Kept(Kept::End));
+            .filter(|record| **record == Record::Checkpoint(CheckpointPart::End));
         assert!(whole.count() > 1, "a checkpoint comes after another");
         check_cuts(&mut fixture, &records, 1);
     }
@@ -519,7 +524,7 @@ mod tests {
         fixture.checkpoints_each(1);
         fixture.short_turns();
         let (mut at, mut turns) = (0, 0);
-        let is_end = |record: &Record| *record == Record::Kept(Kept::End);
+        let is_end = |record: &Record| *record == Record::Checkpoint(CheckpointPart::End);
         let records = loop {
             for _ in 0..20 {
                 let before = fixture.state().orders.log().appended_bytes();
@@ -568,7 +573,7 @@ mod tests {
         let live = fixture.all(all);
         let candles = live
             .iter()
-            .filter(|part| matches!(part, Kept::Candle(0, _)));
+            .filter(|part| matches!(part, CheckpointPart::Candle(0, _)));
         assert_eq!(candles.count(), Candles::KEPT);
         let length = bytes_of(&fixture.log());
         assert!(appended > 2 * length, "{appended}, {length}");

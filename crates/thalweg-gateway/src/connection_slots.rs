@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_half_of_the_seats_whatever_it_does() {
+    fn an_address_has_half_of_the_slots_whatever_it_does() {
         let slots = ConnectionSlots::new(8, None);
         let one = ip("10.0.0.1");
         let taken: Vec<ConnectionSlot> = (0..4).map(|_| slots.take(one).expect("room")).collect();
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn a_websocket_without_a_key_goes_for_an_address_with_fewer_seats() {
+    fn a_websocket_without_a_key_goes_for_an_address_with_fewer_slots() {
         let slots = ConnectionSlots::new(12, None);
         let [one, two, three] = [1, 2, 3].map(|host| ip(&format!("10.0.0.{host}")));
         let working: Vec<ConnectionSlot> = (4..8)
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn one_user_has_an_eighth_of_the_seats_from_any_addresses() {
+    fn one_user_has_an_eighth_of_the_slots_from_any_addresses() {
         let slots = ConnectionSlots::new(32, None);
         let reader = ApiKey::read_only(UserId(1));
         let own = websockets(&slots, 100, &["10.0.0.1", "10.0.0.2"], Some(&reader));
@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_the_seats_is_for_keys_that_trade() {
+    fn a_quarter_of_the_slots_is_for_keys_that_trade() {
         let slots = ConnectionSlots::new(16, None);
         let mut held = Vec::new();
         for user in 1..=20 {

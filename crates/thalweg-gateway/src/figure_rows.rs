@@ -12,7 +12,7 @@ fn rows(state: &State, commands: u64) -> Vec<GatewayRow> {
     let counter = |value| RowValues::Counters(vec![(Vec::new(), value)]);
     let gauge = |value| RowValues::Gauges(vec![(Vec::new(), value)]);
     let (log, figures) = (state.orders.log(), &state.figures);
-    let lag = commands.saturating_sub(state.orders.passed());
+    let lag = commands.saturating_sub(state.orders.applied());
     vec![
         row(
             "requests",

@@ -34,8 +34,8 @@
 //! *After a crash.* The log has each order that may have been sent. Those without a report are
 //! found in the reports that the exchange keeps of each user. Then the open orders of each user are
 //! compared with those that the exchange lists in the drop copy (`orders::lists`,
-//! `orders::comparing`), as they are whenever reports are lost. An order without a report whose
-//! sequence is above the session's last executed one was never executed, and is forgotten.
+//! `orders::reconciliation`), as they are whenever reports are lost. An order without a report
+//! whose sequence is above the session's last executed one was never executed, and is forgotten.
 //!
 //! *Bounds.* The drop copy drops at a fixed number of entries and starts anew with books; orders
 //! and trades of a user, candles, waiting events of a follower and connections have numbers in the
@@ -59,7 +59,6 @@ mod market;
 mod orders;
 mod page;
 mod params;
-mod reported;
 mod response;
 mod rest;
 pub mod signature;

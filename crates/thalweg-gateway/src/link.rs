@@ -17,8 +17,8 @@ use tokio::time::timeout;
 use crate::GatewayError;
 use crate::checkpoint::{Checkpoints, Replay};
 use crate::market::Trade;
+use crate::orders::UserReport;
 use crate::orders::{Order, Record};
-use crate::reported::Reported;
 use crate::state::{State, now_us};
 use crate::trade_ids::TradeIds;
 
@@ -29,7 +29,7 @@ const ROOM_PAUSE: Duration = Duration::from_millis(100);
 enum Step {
     Copied(DropCopyEvent),
     Trade(Trade),
-    Report(Reported),
+    Report(UserReport),
     /// An order that the gateway of another replica has sent.
     Noted(Box<Order>),
 }
@@ -158,7 +158,7 @@ impl Follower {
         // They are compared as they were when the list was made.
         self.write_and_apply(time_us)?;
         for report in self.state.orders.missing_reports(list) {
-            let reported = Reported {
+            let reported = UserReport {
                 number: ReportNumber::default(),
                 report,
                 trade: None,
@@ -302,7 +302,7 @@ impl Follower {
         if let Some((trade, true)) = traded {
             self.trade(trade, &report);
         }
-        let reported = Reported {
+        let reported = UserReport {
             number,
             report,
             trade: traded.map(|(trade, _)| trade.id),
@@ -584,7 +584,7 @@ pub(crate) mod tests {
         }
 
         /// Follows reports that are made up.
-        pub(crate) fn follow<'r>(&mut self, reports: impl Iterator<Item = &'r Reported>) {
+        pub(crate) fn follow<'r>(&mut self, reports: impl Iterator<Item = &'r UserReport>) {
             let mut time_us = 0;
             for one in reports {
                 time_us = one.time_us;

@@ -103,7 +103,7 @@ pub(crate) fn respond(method: &Method, path: &str, headers: &HeaderMap) -> Optio
     Some(response)
 }
 
-/// Whether an element of `If-None-Match` is a tag, or every one.
+/// Returns whether an element of `If-None-Match` is a tag, or every one.
 fn names(element: &str, tag: &str) -> bool {
     let element = element.trim();
     element == "*" || element.strip_prefix("W/").unwrap_or(element) == tag

@@ -70,8 +70,8 @@ pub(crate) struct ConnectionSlot {
     reader: Option<i64>,
 }
 
-/// How many connections a listener may have, of this number that may be open by the configuration,
-/// with this many files of the process, and of each connection.
+/// Returns how many connections a listener may have, of this number that may be open by the
+/// configuration, with this many files of the process, and of each connection.
 fn limits(connections_max: usize, files: Option<u64>, files_each: u64) -> [usize; 2] {
     let Some(files) = files else {
         return [connections_max; 2];

@@ -20,7 +20,7 @@ use crate::audit::{Audit, AuditLine};
 use crate::counters::Counters;
 use crate::error::ServeError;
 use crate::feed::{Feed, FeedWriter};
-use crate::listing::{Asked, LIST_TAG, LISTED_MAX, Listing};
+use crate::open_order_queries::{LIST_TAG, LISTED_MAX, OpenOrderQueries, OpenOrderQuery};
 use crate::replication::{Replica, ReplicaFigures};
 use crate::session::{Session, SessionId};
 
@@ -451,15 +451,15 @@ impl<S: Storage> Driver<S> {
     /// is in its drop copy. Returns whether there was.
     pub(crate) fn list_open_orders(
         &mut self,
-        asked: Asked,
-        listing: &Listing,
+        asked: OpenOrderQuery,
+        open_order_queries: &OpenOrderQueries,
     ) -> Result<bool, ExchangeError> {
         if self.room()? == 0 {
             return Ok(false);
         }
         let most = LISTED_MAX + 1;
         // It may be answered at once.
-        listing.begin(asked);
+        open_order_queries.begin(asked);
         let (user, _) = asked;
         match self
             .exchange
@@ -468,7 +468,7 @@ impl<S: Storage> Driver<S> {
             Ok(()) => Ok(true),
             Err(SubmitError::Failed(failed)) => Err(failed),
             Err(_) => {
-                listing.give_up();
+                open_order_queries.give_up();
                 Ok(false)
             }
         }

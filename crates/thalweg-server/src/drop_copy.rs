@@ -23,8 +23,8 @@ use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{Command, ResultCode, State, SymbolId, SymbolSpec, UserId};
 use tokio::sync::Notify;
 
-use crate::listing::{Asked, LISTED_MAX};
 use crate::lock;
+use crate::open_order_queries::{LISTED_MAX, OpenOrderQuery};
 
 /// Entries that wait for the reader, of some 100 bytes each.
 const ENTRIES_MAX: usize = 1 << 18;
@@ -309,7 +309,7 @@ impl CopyWriter {
     }
 
     /// Takes the open orders of a user as they are after the last outcome.
-    pub(crate) fn list(&mut self, (user, token): Asked, answered: &Answered) {
+    pub(crate) fn list(&mut self, (user, token): OpenOrderQuery, answered: &Answered) {
         if self.is_behind {
             return;
         }
@@ -536,7 +536,7 @@ fn topic(command: &Command) -> Option<Topic> {
     Some((discriminant(command), first, second))
 }
 
-/// Whether a command changes something else than the orders of one user.
+/// Returns whether a command changes something else than the orders of one user.
 fn is_administrative(command: &Command) -> bool {
     let is_mass_cancel = matches!(
         command,

@@ -39,7 +39,8 @@ use crate::error::ServeError;
 use crate::flow::FlowRun;
 use crate::inbound::{After, Turn};
 use crate::lifecycle::Lifecycle;
-use crate::listing::Asked;
+use crate::open_order_queries::OpenOrderQuery;
+use crate::outage_log::OutageLog;
 use crate::output::Budget;
 use crate::request::{NewSession, Request, Snapshot};
 use crate::scheduler::{Scheduler, TURN_WORK, TurnKind};
@@ -47,7 +48,6 @@ use crate::session::{SessionId, Waits};
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::token_bucket::Buckets;
-use crate::trouble::Trouble;
 
 /// The token of the waker; those of sessions are their slots.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -75,7 +75,7 @@ const NOTE_AFTER: Duration = Duration::from_millis(500);
 /// connections when it stops.
 const LAST_TIME: Duration = Duration::from_secs(2);
 /// How long sessions may take to end once the bye of a stop was written for them.
-const PARTING: Duration = Duration::from_secs(3);
+const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 /// How long the command log may not answer before sessions end: their clients find another primary,
 /// if there is one.
@@ -92,7 +92,7 @@ enum Stopping {
     /// Commands that were taken are answered.
     Draining(oneshot::Sender<Result<Finished, ServeError>>),
     /// Sessions take what is left for them, until this time.
-    Parting(oneshot::Sender<Result<Finished, ServeError>>, Instant),
+    Closing(oneshot::Sender<Result<Finished, ServeError>>, Instant),
     /// The server was dropped: the exchange is left to recover.
     Abandoned,
 }
@@ -124,7 +124,7 @@ pub(crate) struct ExchangeThread<S: Storage> {
     /// The market that trades beside the sessions.
     flow: Option<Box<FlowRun>>,
     /// Users whose open orders the gateway has asked for.
-    listing: VecDeque<Asked>,
+    order_queries: VecDeque<OpenOrderQuery>,
     /// Commands that a turn has decoded: their memory is used again.
     commands: Vec<(ClientSequence, Command)>,
     clocks: Clocks,
@@ -136,7 +136,7 @@ pub(crate) struct ExchangeThread<S: Storage> {
     has_failed: bool,
     /// Whether the command log has not answered for long.
     is_cut_off: bool,
-    log_trouble: Trouble,
+    log_outage: OutageLog,
     stopping: Stopping,
     market: MarketData,
     /// Work of turns in which readers were given market data.
@@ -183,14 +183,14 @@ impl<S: Storage> ExchangeThread<S> {
             dirty: Vec::new(),
             readers: Readers::default(),
             flow,
-            listing: VecDeque::new(),
+            order_queries: VecDeque::new(),
             commands: Vec::new(),
             tend_at: None,
             note_at: None,
             is_woken: true,
             has_failed: false,
             is_cut_off: false,
-            log_trouble: Trouble::default(),
+            log_outage: OutageLog::default(),
             stopping: Stopping::No,
             // Where the disk may keep commands in flight, it could not begin in the meantime.
             market: match sync {
@@ -356,7 +356,7 @@ impl<S: Storage> ExchangeThread<S> {
                     self.check(set);
                 }
                 Request::Clock(_) | Request::Limits(_) => {}
-                Request::OpenOrders(user, token) => self.listing.push_back((user, token)),
+                Request::OpenOrders(user, token) => self.order_queries.push_back((user, token)),
                 Request::Stats(reply) => {
                     let snapshot = Snapshot {
                         stats: self.driver.exchange().stats(),
@@ -461,10 +461,10 @@ impl<S: Storage> ExchangeThread<S> {
     /// Ends the sessions where the command log has not answered for long, and takes them again when
     /// it answers. Its thread wakes this one meanwhile.
     fn look_at_log(&mut self, now: Instant) {
-        let trouble = self.driver.exchange().log_trouble();
-        let error = trouble.as_ref().map(|(_, error)| &error[..]);
-        self.log_trouble.note_log(error, now);
-        let is_cut_off = trouble.is_some_and(|(time, _)| time >= LOG_SILENT_MAX);
+        let outage = self.driver.exchange().log_outage();
+        let error = outage.as_ref().map(|(_, error)| &error[..]);
+        self.log_outage.note_log(error, now);
+        let is_cut_off = outage.is_some_and(|(time, _)| time >= LOG_SILENT_MAX);
         if is_cut_off == std::mem::replace(&mut self.is_cut_off, is_cut_off) {
             return;
         }
@@ -486,20 +486,22 @@ impl<S: Storage> ExchangeThread<S> {
     /// Asks for the open orders that the gateway wants, of a few users at a time.
     fn list_open_orders(&mut self, now: Instant) {
         let before = self.driver.work();
-        while let Some(asked) = self.listing.front().copied()
+        while let Some(asked) = self.order_queries.front().copied()
             && !self.has_failed
         {
             if self.driver.work() - before >= SLICE_WORK {
                 self.is_woken = true;
                 return;
             }
-            let listed = self.driver.list_open_orders(asked, &self.shared.listing);
+            let listed = self
+                .driver
+                .list_open_orders(asked, &self.shared.open_order_queries);
             if self.check(listed) == Some(false) {
                 // There is room when something in flight has ended.
                 self.tend_at.get_or_insert(now + TEND_AFTER);
                 return;
             }
-            self.listing.pop_front();
+            self.order_queries.pop_front();
             self.deliver();
         }
     }
@@ -677,18 +679,18 @@ impl<S: Storage> ExchangeThread<S> {
                     self.tend_at = Some(now + TEND_AFTER);
                     return None;
                 }
-                self.stopping = Stopping::Parting(reply, now + PARTING);
+                self.stopping = Stopping::Closing(reply, now + CLOSE_GRACE);
                 let ended = self.sessions.end_all(CloseReason::Shutdown);
                 ended.for_each(|id| self.note_dirty(id));
                 self.flush_all(now);
                 self.is_woken = true;
                 None
             }
-            Stopping::Parting(reply, until) if self.sessions.is_empty() || until <= now => {
+            Stopping::Closing(reply, until) if self.sessions.is_empty() || until <= now => {
                 Some(reply)
             }
-            Stopping::Parting(reply, until) => {
-                self.stopping = Stopping::Parting(reply, until);
+            Stopping::Closing(reply, until) => {
+                self.stopping = Stopping::Closing(reply, until);
                 None
             }
         }

@@ -25,7 +25,7 @@ const LAST_TIME: Duration = Duration::from_secs(1);
 
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// How many lines were dropped since the start.
+/// Returns how many lines were dropped since the start.
 pub(crate) fn lost() -> u64 {
     // ORDERING: Relaxed, pairs with the addition in write(); a count alone.
     LOST.load(Ordering::Relaxed)

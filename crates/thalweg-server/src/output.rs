@@ -328,7 +328,7 @@ pub(crate) mod tests {
         Output::new(bytes_max, Rc::new(Budget::new(1 << 20)))
     }
 
-    /// A frame that is this long.
+    /// Returns a frame that is this long.
     fn frame(length: u32) -> Vec<u8> {
         let mut frame = vec![7; length as usize];
         frame[..4].copy_from_slice(&length.to_le_bytes());

@@ -16,8 +16,8 @@ use thalweg_exchange::market::Epoch;
 use tokio::sync::oneshot;
 
 use crate::error::ServeError;
+use crate::outage_log::{OutageLine, OutageLog};
 use crate::request::Request;
-use crate::trouble::{Due, Trouble};
 use crate::wall_clock::{AHEAD_MAX, STOPPED_MAX};
 
 /// How often it is seen whether the log was read, before anything is served.
@@ -72,8 +72,8 @@ pub(crate) struct Replica<S: Storage> {
     expects_log: bool,
     /// The epoch of the claim that was logged last.
     logged: Option<u64>,
-    silence: Trouble,
-    unclaimed: Trouble,
+    silence: OutageLog,
+    unclaimed: OutageLog,
     clock: LastClock,
     pub(crate) halted: Option<HaltReason>,
     /// Where it is waited for that this replica leads.
@@ -95,8 +95,8 @@ impl<S: Storage> Replica<S> {
             expects_log: commands > 0 && !options.bootstrap,
             options,
             logged: None,
-            silence: Trouble::default(),
-            unclaimed: Trouble::default(),
+            silence: OutageLog::default(),
+            unclaimed: OutageLog::default(),
             clock: LastClock::default(),
             halted: None,
             led: Some(led),
@@ -152,7 +152,7 @@ impl<S: Storage> Replica<S> {
         };
         self.silence.note_log(error, now);
         let is_unclaimed = self.expects_log && *looked == LogStatus::Unclaimed;
-        if let Some(Due::Lasts(_)) = self.unclaimed.note(is_unclaimed, now) {
+        if let Some(OutageLine::Lasts(_)) = self.unclaimed.note(is_unclaimed, now) {
             warn_unclaimed(&self.options.log, self.following.exchange().number());
         }
         let is_up_to_date = *looked == LogStatus::Claimed && self.following.is_at_end();

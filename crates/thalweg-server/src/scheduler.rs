@@ -47,7 +47,7 @@ impl SessionId {
         self.slot as usize
     }
 
-    /// The tag of its commands.
+    /// Returns the tag of its commands.
     pub(crate) const fn tag(self) -> u64 {
         (self.generation as u64) << 32 | self.slot as u64
     }

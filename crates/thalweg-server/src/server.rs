@@ -45,7 +45,7 @@ use crate::{http, metrics};
 /// The heartbeat that the client library asks for, if its program does not say otherwise.
 const CLIENT_HEARTBEAT_MS: u32 = 1_000;
 /// How long connections may take to end once they were sent a bye.
-const PARTING: Duration = Duration::from_secs(3);
+const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 /// A server that runs. It must be [stopped](Self::stop): dropping it ends its tasks and leaves the
 /// exchange to recover.
@@ -289,8 +289,8 @@ impl Server {
         // Bytes that wait on lines go when the stop is asked for, not before.
         let flush = async { shared.lines.flush() };
         let (finished, ()) = tokio::join!(shared.requests.stop(), flush);
-        let _ = tokio::time::timeout(PARTING, shared.lines.ended()).await;
-        let deadline = tokio::time::Instant::now() + PARTING;
+        let _ = tokio::time::timeout(CLOSE_GRACE, shared.lines.ended()).await;
+        let deadline = tokio::time::Instant::now() + CLOSE_GRACE;
         for mut listener in self.listeners {
             if tokio::time::timeout_at(deadline, &mut listener)
                 .await
@@ -306,7 +306,7 @@ impl Server {
         drop(self.gateway_audit);
         // Its lines are written when the last thread that makes some has ended.
         let written = tokio::task::spawn_blocking(move || self.audit.join());
-        if tokio::time::timeout(PARTING, written).await.is_err() {
+        if tokio::time::timeout(CLOSE_GRACE, written).await.is_err() {
             tracing::error!("the audit file takes nothing: its last lines are lost");
         }
         if let Err(error) = &finished.snapshot {
@@ -456,7 +456,7 @@ fn open<S: Storage>(
             follows: false,
             flow: watched,
             copy: copy.clone(),
-            listing: shared.listing.clone(),
+            open_order_queries: shared.open_order_queries.clone(),
             execution: Arc::clone(&shared.execution),
             readers: Arc::clone(&shared.report_readers),
             last_reader: LastReader::default(),
@@ -550,8 +550,8 @@ fn open_flow<S: Storage>(
     Ok(Some(Box::new(run)))
 }
 
-/// The limits of users without their own, where no administrator has set how many open orders they
-/// may have: a start does not overwrite an administrator's limits.
+/// Returns the limits of users without their own, where no administrator has set how many open
+/// orders they may have: a start does not overwrite an administrator's limits.
 fn first_limits(config: &Config, now: UserLimits) -> Option<UserLimits> {
     let open_orders = config.sessions.open_orders_max;
     if open_orders == 0 || now.open_orders == open_orders {

@@ -233,13 +233,13 @@ impl Session {
         }
     }
 
-    /// The user whose reports and account it may see; an administrator has none.
+    /// Returns the user whose reports and account it may see; an administrator has none.
     pub(crate) fn user(&self) -> Option<UserId> {
         let key = self.terms.key;
         (key.role != Role::Admin).then_some(UserId(key.holder))
     }
 
-    /// The name of the key that it showed.
+    /// Returns the name of the key that it showed.
     pub(crate) fn key_name(&self) -> Option<&str> {
         self.terms.shown.as_ref().map(|key| key.name.as_str())
     }

@@ -13,14 +13,14 @@ use crate::config::Config;
 use crate::connect_limits::ConnectLimits;
 use crate::connection_slots::ConnectionSlots;
 use crate::counters::Counters;
-use crate::execution::ExecutionTimes;
+use crate::execution_times::ExecutionTimes;
 use crate::feed::Feed;
 use crate::flow::FlowCounts;
 use crate::gateway_observer::GatewayRows;
 use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::LifecycleCell;
-use crate::listing::Listing;
 use crate::lock;
+use crate::open_order_queries::OpenOrderQueries;
 use crate::order_notes::OrderNotes;
 use crate::replication::ReplicaFigures;
 use crate::request::{Request, Requests};
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) gateway_rows: Arc<GatewayRows>,
     /// The notes of a gateway in this process, where this is a replica.
     pub(crate) order_notes: OrderNotes,
-    pub(crate) listing: Listing,
+    pub(crate) open_order_queries: OpenOrderQueries,
     pub(crate) lifecycle: Arc<LifecycleCell>,
     /// Whether the listeners are open: a replica that leads is ready then.
     is_listening: AtomicBool,
@@ -94,7 +94,7 @@ impl Shared {
             flow: OnceLock::new(),
             gateway_rows: Arc::default(),
             order_notes: OrderNotes::default(),
-            listing: Listing::default(),
+            open_order_queries: OpenOrderQueries::default(),
             lifecycle,
             is_listening: AtomicBool::default(),
             replica: Mutex::default(),
@@ -183,7 +183,8 @@ impl Shared {
         self.requests.send(Request::Keys(keys));
     }
 
-    /// Whether the exchange, which is open, has room for all sessions that these keys may open.
+    /// Returns whether the exchange, which is open, has room for all sessions that these keys may
+    /// open.
     pub(crate) fn check_sessions(&self, keys: &Keys) -> Result<(), TooManySessions> {
         let remembered = self.reports.get().map(Reports::sessions);
         session_capacity::check(keys, &self.config.sessions, &remembered.unwrap_or_default())

@@ -25,7 +25,7 @@ pub(crate) struct TokenBucket {
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl TokenBucket {
-    /// A full bucket.
+    /// Returns a full bucket.
     pub(crate) fn new(per_s: u32, burst: u32, now: Instant) -> Self {
         // A token is a second's nanoseconds; each nanosecond brings `per_s` of them.
         let burst_ns = u64::from(burst) * SECOND_NS;
@@ -157,7 +157,7 @@ impl Buckets {
         }
     }
 
-    /// The bucket of a session that connects.
+    /// Returns the bucket of a session that connects.
     pub(crate) fn of(&mut self, mut key: SessionKey, now: Instant) -> Bucket {
         key.number = key.number.min(self.per_holder);
         let kept = &mut self.kept;

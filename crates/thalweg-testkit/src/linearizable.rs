@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_what_was_before_is_refused_unless_it_was_under_way() {
+    fn a_look_at_what_was_before_is_refused_unless_it_was_pending() {
         let history = |looked| {
             [
                 call(Place, 1, Some((4, true))),

@@ -40,7 +40,8 @@ impl Protocol {
         }
     }
 
-    /// Why there is no welcome, where the other side closed the connection before all of one came.
+    /// Returns why there is no welcome, where the other side closed the connection before all of
+    /// one came.
     pub(crate) fn closed_early(&self) -> DisconnectReason {
         let begun = self.input.first_chunk().copied().map(u32::from_le_bytes);
         self.not_an_exchange(match begun {

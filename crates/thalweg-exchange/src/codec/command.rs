@@ -342,7 +342,7 @@ fn read_into<B: Body<Value: Into<Command>>>(
     Some(B::BYTES)
 }
 
-/// Whether the head is that of an order, without a look at the codes in its own bytes.
+/// Returns whether the head is that of an order, without a look at the codes in its own bytes.
 #[inline(always)]
 pub(super) fn is_place(head: Head) -> bool {
     head.number() & Head::FORM == PlaceForm::HEAD && head.own[0] <= PlaceForm::SMALL_MAX[0]

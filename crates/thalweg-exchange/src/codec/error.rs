@@ -172,7 +172,7 @@ pub enum CodecError {
 }
 
 impl CodecError {
-    /// The error of a code, at this place, that stands for nothing known.
+    /// Returns the error of a code, at this place, that stands for nothing known.
     pub(crate) fn unknown(what: &'static str, at: usize, code: impl Into<i64>) -> Self {
         let code = code.into();
         Self::UnknownCode { what, at, code }

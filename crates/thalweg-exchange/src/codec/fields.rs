@@ -40,7 +40,7 @@ impl<'f> Reader<'f> {
         self.at
     }
 
-    /// Bytes that are left.
+    /// Returns bytes that are left.
     const fn left(&self) -> usize {
         self.frame.len() - self.at
     }
@@ -86,7 +86,7 @@ impl<'f> Reader<'f> {
         Ok(amounts)
     }
 
-    /// The length of a list whose items take `item_bytes` at least: never more than fit.
+    /// Returns the length of a list whose items take `item_bytes` at least: never more than fit.
     pub(super) fn count(
         &mut self,
         what: &'static str,
@@ -106,7 +106,7 @@ impl<'f> Reader<'f> {
         Ok(count)
     }
 
-    /// All bytes that are left.
+    /// Returns all bytes that are left.
     pub(super) fn rest(&mut self) -> &'f [u8] {
         let rest = self.frame.get(self.at..).unwrap_or_default();
         self.at = self.frame.len();

@@ -76,7 +76,7 @@ impl Head {
         Ok(head)
     }
 
-    /// The head of a frame of `length` bytes with its kind's own bytes.
+    /// Returns the head of a frame of `length` bytes with its kind's own bytes.
     #[inline(always)]
     pub(super) const fn new(length: usize, kind: u8, own: [u8; 2]) -> Self {
         debug_assert!(length <= FRAME_BYTES_MAX);
@@ -88,13 +88,13 @@ impl Head {
         }
     }
 
-    /// All of it as one number, so that it is compared at once.
+    /// Returns all of it as one number, so that it is compared at once.
     #[inline(always)]
     pub(super) const fn number(self) -> u64 {
         u64::from_le_bytes(transmute!(self))
     }
 
-    /// The frame's length, if version and length are possible.
+    /// Returns the frame's length, if version and length are possible.
     pub(super) const fn length(self) -> Result<usize, CodecError> {
         let version = self.version;
         let known = Family::of(self.kind).version();
@@ -111,7 +111,7 @@ impl Head {
         Ok(length)
     }
 
-    /// The error of a kind that is not known among those wanted.
+    /// Returns the error of a kind that is not known among those wanted.
     pub(super) const fn unknown<T>(self, wanted: &'static str) -> Result<T, CodecError> {
         let kind = self.kind;
         Err(CodecError::UnknownKind { kind, wanted })
@@ -156,7 +156,7 @@ impl Head {
         B::check_codes(self.own)
     }
 
-    /// The frame that begins `bytes`, if it is all there.
+    /// Returns the frame that begins `bytes`, if it is all there.
     pub(super) fn frame(self, bytes: &[u8]) -> Result<&[u8], CodecError> {
         let needed = self.length()?;
         let have = bytes.len();
@@ -242,7 +242,7 @@ pub(super) fn read<B: Body>(bytes: &[u8], head: Head) -> Result<B::Value, CodecE
     frame.value()
 }
 
-/// The beginning of `out` that a frame of `needed` bytes takes.
+/// Returns the beginning of `out` that a frame of `needed` bytes takes.
 #[inline]
 pub(super) fn room_for(out: &mut [u8], needed: usize) -> Result<&mut [u8], CodecError> {
     if needed > FRAME_BYTES_MAX {

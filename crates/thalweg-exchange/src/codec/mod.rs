@@ -42,7 +42,6 @@ mod fields;
 mod frame;
 mod layout;
 mod message;
-mod peek;
 mod report;
 pub mod session;
 mod snapshot;
@@ -51,11 +50,11 @@ pub(crate) use self::command::kind;
 pub use self::command::{command_bytes, decode_command, decode_command_into, encode_command};
 pub use self::error::CodecError;
 pub use self::frame::Family;
+use self::frame::Head;
 pub use self::layout::{
     FRAME_BYTES_MAX, MESSAGE_VERSION, REPORT_VERSION, SESSION_VERSION, SESSION_VERSION_MAX, VERSION,
 };
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
-pub use self::peek::{Frame, peek};
 pub use self::report::{REPORT_BYTES, decode_report, encode_report};
 pub use self::snapshot::{decode_snapshot, encode_snapshot, snapshot_bytes};
 
@@ -64,3 +63,37 @@ pub const SINGLE_COMMAND_BYTES_MAX: usize = 76;
 
 #[cfg(doc)]
 use crate::command::Command;
+
+/// The decoded head of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Which of the decoders is for it.
+    pub family: Family,
+    /// Its length in bytes: the next frame begins right after it.
+    pub bytes: usize,
+}
+
+/// Returns the kind of the first frame of `bytes` and its length; `bytes` may hold only a part of
+/// the frame.
+///
+/// # Errors
+/// A head that is not all there, or one that no frame begins with: its version or kind is not
+/// known, or its length or own bytes are not of its kind. Where the number of items of a batch or a
+/// snapshot is there, the length must fit that number; where the head of the command in a submit is
+/// there, that must be the head of one.
+pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
+    let head = Head::read(bytes)?;
+    let family = Family::of(head.kind);
+    let length = head.length()?;
+    match family {
+        Family::Command => command::check(bytes, head)?,
+        Family::Report => report::check(head)?,
+        Family::Message => message::check(head)?,
+        Family::Snapshot => snapshot::check(bytes, head)?,
+        Family::Session => session::check(bytes, head)?,
+    }
+    Ok(Frame {
+        family,
+        bytes: length,
+    })
+}

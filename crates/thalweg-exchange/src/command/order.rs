@@ -86,7 +86,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether it has no conditions, and takes what there is up to its price, or all or nothing.
+    /// Returns whether it has no conditions, and takes what there is up to its price, or all or
+    /// nothing.
     #[inline(always)]
     pub(crate) const fn takes_plainly(&self) -> bool {
         self.flags.is_plain()
@@ -238,7 +239,7 @@ impl OrderFlags {
         self.0 & Self::WITH_SESSION != 0
     }
 
-    /// True where matching has nothing to look at.
+    /// Returns true where matching has nothing to look at.
     #[inline]
     pub(crate) const fn is_plain(self) -> bool {
         self.0 & !Self::WITH_SESSION == 0
@@ -340,7 +341,7 @@ impl ConditionalOrder {
         self
     }
 
-    /// False where the order is one of [`Command::Place`](crate::Command::Place).
+    /// Returns false where the order is one of [`Command::Place`](crate::Command::Place).
     pub(crate) const fn has_conditions(&self) -> bool {
         let Self {
             place: _,
@@ -353,7 +354,8 @@ impl ConditionalOrder {
 }
 
 impl From<Place> for ConditionalOrder {
-    /// The order without conditions: executed as [`Command::Place`](crate::Command::Place) would.
+    /// Returns the order without conditions: executed as [`Command::Place`](crate::Command::Place)
+    /// would.
     fn from(place: Place) -> Self {
         Self {
             place,

@@ -364,7 +364,7 @@ pub fn event_line(event: &Event) -> String {
     }
 }
 
-/// The whole state and the reports after it.
+/// Returns the whole state and the reports after it.
 fn final_lines(state: &State) -> VecDeque<String> {
     let mut text = String::new();
     write_state(state, &mut text).expect("a String takes everything");

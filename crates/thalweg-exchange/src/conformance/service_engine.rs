@@ -50,7 +50,7 @@ impl ServiceEngine {
         Ok(served)
     }
 
-    /// A service that goes on from where the last one ended.
+    /// Returns a service that goes on from where the last one ended.
     fn started(&self) -> Result<Service, OptionsError> {
         let answers = Arc::clone(&self.answers);
         let options = self.options.clone();

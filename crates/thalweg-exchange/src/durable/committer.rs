@@ -101,7 +101,7 @@ impl Gate {
     }
 }
 
-/// How the owner waits.
+/// Returns how the owner waits.
 pub(super) fn pace() -> Pace {
     Pace::new(WaitMode::Balanced)
 }

@@ -189,7 +189,7 @@ pub enum ExchangeError {
 /// EMFILE and ENFILE: the standard library has no kind for them.
 const NO_FILES: [i32; 2] = [24, 23];
 
-/// Why there is no further segment for now; none of an error that waiting does not mend.
+/// Returns why there is no further segment for now; none of an error that waiting does not mend.
 pub(super) fn shortage(error: &JournalError) -> Option<Refusal> {
     use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
     let JournalError::Io { source, .. } = error else {

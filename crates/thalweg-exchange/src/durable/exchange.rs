@@ -14,14 +14,13 @@ use super::in_flight::{Admission, InFlight};
 use super::options::{Options, SyncMode};
 use super::published::Published;
 use super::replication::leading::Replication;
-use super::snapshots::{SnapshotMade, SnapshotStats, Snapshots};
-use super::stage_times::StageTimes;
-use super::stats::{JournalStats, Meters, Stats};
+use super::snapshots::Snapshots;
+use super::stats::{JournalStats, Meters, SnapshotMade, SnapshotStats, StageTimes, Stats};
 use super::tables::{ReportFrame, Reports};
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::engine::state::State;
-use crate::service::{self, EVENTS_IN_FLIGHT, Foresight, Stamping};
+use crate::service::{self, EVENTS_IN_FLIGHT, Prefetcher, Stamping};
 use crate::session::Refusal;
 
 /// Acknowledged commands that the local disk may lag behind by: nothing more is handed over to the
@@ -58,7 +57,7 @@ pub struct Exchange<S: Storage = DefaultStorage> {
     pub(super) digest: Digest,
     pub(super) in_flight: InFlight,
     pub(super) stamping: Stamping,
-    pub(super) foresight: Foresight,
+    pub(super) prefetcher: Prefetcher,
     pub(super) committer: Committer<S>,
     pub(super) journal: Shared<[u8], S>,
     pub(super) identity: u64,

@@ -23,7 +23,7 @@ const ENTRY_EVENTS: usize = 2;
 
 /// A question, and its answer once it was executed.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct InFlightQuery {
     pub(super) query: Query,
     pub(super) answered: Option<Answered>,
 }
@@ -46,7 +46,7 @@ pub(super) struct Slot {
     pub(super) result: ResultCode,
     pub(super) events: Events,
     /// The query, if this is one.
-    pub(super) question: Option<Box<Question>>,
+    pub(super) question: Option<Box<InFlightQuery>>,
     /// Its part of [`InFlight::waiting_events`].
     waiting: usize,
 }
@@ -311,9 +311,9 @@ struct Admitted {
     in_flight: u32,
 }
 
-/// Where a command belongs.
+/// The session of a command.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum SessionRef {
     /// In a session that has sent commands before.
     Known(SessionSlot),
     /// In a new one.
@@ -324,7 +324,7 @@ pub(super) enum Place {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// It has not been here before.
-    New(Place),
+    New(SessionRef),
     /// It was taken before, or one with a higher sequence.
     Old(SessionSlot),
 }
@@ -376,14 +376,14 @@ impl Admission {
         }
     }
 
-    /// Whether a command is new to its session, and may be taken as far as that goes.
+    /// Returns whether a command is new to its session, and may be taken as far as that goes.
     #[inline]
     pub(super) fn kind(&mut self, key: SessionKey, sequence: u64) -> Result<Kind, Refusal> {
         let Some(slot) = self.slot_of(key) else {
-            return self.may_open(key).map(|()| Kind::New(Place::New));
+            return self.may_open(key).map(|()| Kind::New(SessionRef::New));
         };
         Ok(if sequence > self.list[slot.0 as usize].last {
-            Kind::New(Place::Known(slot))
+            Kind::New(SessionRef::Known(slot))
         } else {
             Kind::Old(slot)
         })
@@ -399,7 +399,7 @@ impl Admission {
         let slot = self.slot_of(key)?;
         let session = &self.list[slot.0 as usize];
         let is_new = sequence.0 > session.last;
-        (is_new && !self.is_full(Place::Known(slot))).then_some((slot, sequence.0))
+        (is_new && !self.is_full(SessionRef::Known(slot))).then_some((slot, sequence.0))
     }
 
     #[inline(always)]
@@ -438,20 +438,20 @@ impl Admission {
         Ok(())
     }
 
-    /// Whether a session has as many commands in flight as it may. One of the program itself, whose
-    /// holder is below 0, has no limit: it asks for no answer a second time.
+    /// Returns whether a session has as many commands in flight as it may. One of the program
+    /// itself, whose holder is below 0, has no limit: it asks for no answer a second time.
     #[inline]
-    pub(super) fn is_full(&self, place: Place) -> bool {
-        match place {
-            Place::Known(slot) => {
+    pub(super) fn is_full(&self, session: SessionRef) -> bool {
+        match session {
+            SessionRef::Known(slot) => {
                 let session = &self.list[slot.0 as usize];
                 session.in_flight >= self.limits.answers_kept && session.key.holder >= 0
             }
-            Place::New => false,
+            SessionRef::New => false,
         }
     }
 
-    /// The refusal of a command that would be one too many.
+    /// Returns the refusal of a command that would be one too many.
     pub(super) const fn too_many(&self) -> Refusal {
         Refusal::InFlight {
             limit: self.limits.answers_kept,
@@ -497,7 +497,7 @@ mod tests {
         let slot = ring.take();
         slot.number = number;
         slot.question = is_query.then(|| {
-            Box::new(Question {
+            Box::new(InFlightQuery {
                 query: Query::Totals,
                 answered: None,
             })

@@ -58,12 +58,11 @@ mod options;
 mod published;
 mod record;
 mod replay;
-mod replicating;
+mod replica;
 pub mod replication;
 #[cfg(test)]
 mod simulation;
 mod snapshots;
-mod stage_times;
 mod stats;
 mod submission;
 mod table_copy;
@@ -85,10 +84,7 @@ pub use self::options::{
 };
 pub use self::published::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};
-pub use self::snapshots::{
-    ArchiveStats, SNAPSHOT_VERSION, Skipped, SnapshotFileError, SnapshotHeader, SnapshotMade,
-    SnapshotStats,
-};
-pub use self::stats::{JournalStats, Stats};
+pub use self::snapshots::{SNAPSHOT_VERSION, Skipped, SnapshotFileError, SnapshotHeader};
+pub use self::stats::{ArchiveStats, JournalStats, SnapshotMade, SnapshotStats, Stats};
 pub use self::submission::{Submission, SubmitOutcome};
 pub use self::tables::{FirstAnswer, ReportFrame, Reports, Resumed, SessionState};

@@ -19,12 +19,11 @@ use super::replication::leading::Replication;
 use super::snapshots::{
     Skipped, SnapshotHeader, Snapshots, Writer, header_of, newest, snapshot_commands,
 };
-use super::stage_times::StageTimes;
-use super::stats::Meters;
+use super::stats::{Meters, StageTimes};
 use super::tables::Reports;
 use crate::command::UserLimits;
 use crate::digest::Digest;
-use crate::service::{Foresight, Stamping};
+use crate::service::{Prefetcher, Stamping};
 use crate::snapshot::state_hash;
 
 /// How an exchange is opened, beside its options.
@@ -218,7 +217,7 @@ impl<S: Storage> Exchange<S> {
             in_flight: InFlight::new(service.capacity, service.events, service.levels),
             stage_times: StageTimes::new(stamping.every()),
             stamping,
-            foresight: Foresight::default(),
+            prefetcher: Prefetcher::default(),
             admission: Admission::new(&image.tables.sessions, options.sessions),
             reports: Reports::new(image.tables),
             reported: Reported::default(),

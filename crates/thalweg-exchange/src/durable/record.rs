@@ -103,7 +103,7 @@ pub enum RecordError {
     },
 }
 
-/// How long the record of a command is, in bytes, without its note.
+/// Returns how long the record of a command is, in bytes, without its note.
 #[inline]
 pub(super) fn record_bytes(command: &Command) -> usize {
     HEAD_BYTES + command_bytes(command)

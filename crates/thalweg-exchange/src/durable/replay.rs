@@ -192,13 +192,13 @@ impl Replayer {
         }
     }
 
-    /// Bytes of the records that were executed.
+    /// Returns bytes of the records that were executed.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the last block has more than was executed of it: the caller must open a reader anew
-    /// to go on there.
+    /// Returns whether the last block has more than was executed of it: the caller must open a
+    /// reader anew to go on there.
     pub(super) const fn is_cut(&self) -> bool {
         self.batch.is_cut
     }

@@ -12,7 +12,7 @@ use super::committer::Gate;
 use super::error::{ExchangeError, SubmitError, shortage};
 use super::exchange::Exchange;
 use super::faults::Seeded;
-use super::in_flight::{Kind, Place, Question};
+use super::in_flight::{InFlightQuery, Kind, SessionRef};
 use super::published::{Executed, Published};
 use super::record::{Origin, encode, encode_note, record_bytes};
 use super::replication::batch::{Pending, RECORD_BYTES_MAX};
@@ -264,8 +264,8 @@ impl<S: Storage> Exchange<S> {
     #[inline]
     fn execute(&mut self) {
         let (count, in_flight) = (self.in_flight.to_execute(), &mut self.in_flight);
-        let look = |each: &mut dyn FnMut(&Command)| in_flight.look(|slot| each(&slot.command));
-        self.foresight.ask(&self.state, count, look);
+        let commands = |each: &mut dyn FnMut(&Command)| in_flight.look(|slot| each(&slot.command));
+        self.prefetcher.prefetch(&self.state, count, commands);
         let (state, stamping, work) = (&mut self.state, &mut self.stamping, &mut self.owner.work);
         let mut leading = match &mut self.replication {
             Replication::Leading(leading) => Some(leading),
@@ -310,7 +310,7 @@ impl<S: Storage> Exchange<S> {
         let slot = self.in_flight.take();
         slot.command = Command::Nop;
         (slot.number, slot.tag, slot.taken) = (number, tag, 0);
-        slot.question = Some(Box::new(Question {
+        slot.question = Some(Box::new(InFlightQuery {
             query,
             answered: None,
         }));
@@ -353,8 +353,8 @@ impl<S: Storage> Exchange<S> {
         self.append(request)?;
         let session = place.map_or(Note::NONE.session, |(place, key, sequence)| {
             let slot = match place {
-                Place::Known(slot) => slot,
-                Place::New => self.open_session(key),
+                SessionRef::Known(slot) => slot,
+                SessionRef::New => self.open_session(key),
             };
             self.admission.take(slot, sequence);
             slot.0
@@ -481,7 +481,7 @@ impl<S: Storage> Exchange<S> {
         }
     }
 
-    /// Whether it is time to ask the journal for room again, which it did not have.
+    /// Returns whether it is time to ask the journal for room again, which it did not have.
     #[cold]
     fn ask_again(&mut self) -> Result<(), SubmitError> {
         match self.owner.refused_until {

@@ -119,7 +119,7 @@ impl Sessions {
         self.index.find(key, key_of).map(SessionSlot)
     }
 
-    /// The slot of a session, which may be new.
+    /// Returns the slot of a session, which may be new.
     pub(super) fn open(&mut self, key: SessionKey) -> SessionSlot {
         self.find(key).unwrap_or_else(|| {
             self.add(Session {
@@ -171,8 +171,8 @@ impl Sessions {
         session.answers.push_back(answer);
     }
 
-    /// The first answer to a command that comes again, which the [`check`](Answer::check) with its
-    /// result says; none while it may not have been executed.
+    /// Returns the first answer to a command that comes again, which the [`check`](Answer::check)
+    /// with its result says; none while it may not have been executed.
     pub(super) fn first_answer(
         &self,
         slot: SessionSlot,
@@ -251,7 +251,7 @@ pub(super) struct UserReports {
 }
 
 impl UserReports {
-    /// The number of the oldest that is kept.
+    /// Returns the number of the oldest that is kept.
     fn oldest(&self) -> u64 {
         self.next - self.kept.len() as u64
     }
@@ -294,12 +294,12 @@ impl ReportTable {
         self.total
     }
 
-    /// Whether the limit is reached. Once it is, it stays so.
+    /// Returns whether the limit is reached. Once it is, it stays so.
     pub(super) fn is_full(&self) -> bool {
         self.total >= self.total_max
     }
 
-    /// Whether a user's list was copied after this command, and so has its reports.
+    /// Returns whether a user's list was copied after this command, and so has its reports.
     #[inline(always)]
     pub(super) fn has(&self, user: UserId, command: u64) -> bool {
         command < self.since_max && self.was_copied_after(user, command)
@@ -446,8 +446,8 @@ impl Tables {
         }
     }
 
-    /// The note of the command with this number out of the journal; none where its session was
-    /// copied after it.
+    /// Returns the note of the command with this number out of the journal; none where its session
+    /// was copied after it.
     pub(super) fn note_of(&mut self, origin: Origin, number: u64) -> Result<Note, RecordError> {
         let Origin::Session { key, sequence } = origin else {
             return Ok(Note::NONE);
@@ -569,8 +569,8 @@ pub(super) mod tests {
     use crate::ids::{OrderId, SymbolId};
     use crate::session::Role;
 
-    /// A state and tables after three commands: of the exchange itself, and two of a session, which
-    /// are refused, and reported.
+    /// Returns a state and tables after three commands: of the exchange itself, and two of a
+    /// session, which are refused, and reported.
     pub(in crate::durable) fn filled() -> (State, Tables, Digest) {
         let mut state = State::default();
         let mut tables = Tables::new(&SessionLimits::default());

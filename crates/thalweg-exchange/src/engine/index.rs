@@ -1,16 +1,16 @@
 //! From an id to the slot where the thing lives.
 //!
-//! *State*: an open-addressing table, linear probing, little more than half full at most. A place
+//! *State*: an open-addressing table, linear probing, little more than half full at most. A bucket
 //! holds a slot and 32 bits of the key's hash; the key stays in the thing itself and is read
-//! through the caller's `key_of`, but only where those bits agree, so that a look at a place that
+//! through the caller's `key_of`, but only where those bits agree, so that a look at a bucket that
 //! belongs to another key, a removal and growth touch nothing outside the table. *Why keyed*: ids
 //! come from clients. The hash is a folded multiplication with two secret words, so that no client
 //! can choose ids that collide. The secrets are drawn per table; nothing visible depends on them,
 //! because no result ever follows the order of the table. *Growing in steps*: from half full on,
-//! each insertion makes some places of a table of twice the size. That takes over when it is whole,
-//! and each later insertion brings eight places of the old one over. Until that is done a key is
-//! looked for in both, and what is removed leaves a mark in the old one. Then the old one's memory
-//! goes back in steps, too: each page costs the system time.
+//! each insertion makes some buckets of a table of twice the size. That takes over when it is
+//! whole, and each later insertion brings eight buckets of the old one over. Until that is done a
+//! key is looked for in both, and what is removed leaves a mark in the old one. Then the old one's
+//! memory goes back in steps, too: each page costs the system time.
 
 use crate::engine::slab::make_room;
 use crate::ids::SymbolId;
@@ -18,14 +18,14 @@ use std::cell::Cell;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::marker::PhantomData;
 
-/// A place without a slot. Others hold the slot plus one, and above it the hash.
+/// A bucket without a slot. Others hold the slot plus one, and above it the hash.
 const EMPTY: u64 = 0;
-/// A place of a table that is being left, whose slot was removed.
+/// A bucket of a table that is being migrated, whose slot was removed.
 const GONE: u64 = u32::MAX as u64;
-/// The slot of an empty place.
+/// The slot of an empty bucket.
 const NOWHERE: u32 = u32::MAX;
-const PLACES_MIN: usize = 16;
-/// Places that a guess looks at: of eight, most lie in the line of the first.
+const BUCKETS_MIN: usize = 16;
+/// Buckets that a guess looks at: of eight, most lie in the line of the first.
 const GUESSES: usize = 8;
 
 /// Maps keys to slot numbers below `u32::MAX - 1`. Last what only growing needs.
@@ -34,42 +34,42 @@ const GUESSES: usize = 8;
 pub(crate) struct Index<K = i64> {
     key: PhantomData<K>,
     secret: [u64; 2],
-    places: Box<[u64]>,
+    buckets: Box<[u64]>,
     len: usize,
-    /// How many keys it takes without growing: half its places, or none while another table is
-    /// being left or given back.
+    /// How many keys it takes without growing: half its buckets, or none while another table is
+    /// being migrated or given back.
     limit: usize,
-    /// The table that is being left.
+    /// The table that is being migrated.
     old: Option<Box<Old>>,
     /// With a limit, what there is of the next table; without, what there still is of the last.
     spare: Vec<u64>,
 }
 
-/// A table that is being left.
+/// A table that is being migrated.
 #[derive(Clone, Debug)]
 struct Old {
-    places: Box<[u64]>,
-    /// How many places were brought over. Their keys are in both tables.
+    buckets: Box<[u64]>,
+    /// How many buckets were brought over. Their keys are in both tables.
     brought: usize,
 }
 
 /// Where a key that was not found may be put, until anything else is put or removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vacancy {
-    place: usize,
+    bucket: usize,
     hash: u32,
 }
 
 /// Where a key was found, until anything is put or removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
-    place: usize,
+    bucket: usize,
     pub(crate) slot: u32,
 }
 
-/// An empty place for a key that is not here.
+/// An empty bucket for a key that is not here.
 pub(crate) struct NearVacancy<'i> {
-    place: &'i mut u64,
+    bucket: &'i mut u64,
     len: &'i mut usize,
     hash: u32,
 }
@@ -79,7 +79,7 @@ impl NearVacancy<'_> {
     #[inline(always)]
     pub(crate) const fn fill(self, slot: u32) {
         debug_assert!(slot < u32::MAX - 1);
-        *self.place = entry(self.hash, slot);
+        *self.bucket = entry(self.hash, slot);
         *self.len += 1;
     }
 }
@@ -98,21 +98,21 @@ const fn hash_in(entry: u64) -> u32 {
     (entry >> 32) as u32
 }
 
-/// Returns the slot of a place that is neither empty nor gone.
+/// Returns the slot of a bucket that is neither empty nor gone.
 const fn slot_in(entry: u64) -> u32 {
     (entry as u32).wrapping_sub(1)
 }
 
 impl<K: Key> Index<K> {
-    /// An index that takes `keys` keys without growing.
+    /// Returns an index that takes `keys` keys without growing.
     pub(crate) fn with_capacity(keys: usize) -> Self {
-        let places = keys.saturating_mul(2).max(PLACES_MIN).next_power_of_two();
+        let buckets = keys.saturating_mul(2).max(BUCKETS_MIN).next_power_of_two();
         Self {
             key: PhantomData,
             secret: secrets(),
-            places: vec![EMPTY; places].into(),
+            buckets: vec![EMPTY; buckets].into(),
             len: 0,
-            limit: places / 2,
+            limit: buckets / 2,
             old: None,
             spare: Vec::new(),
         }
@@ -123,7 +123,7 @@ impl<K: Key> Index<K> {
         key.hash(self.secret)
     }
 
-    /// The slot of `key`, if it is here.
+    /// Returns the slot of `key`, if it is here.
     #[inline]
     pub(crate) fn find(&self, key: K, key_of: impl Fn(u32) -> K) -> Option<u32> {
         self.find_by(key, |slot| key_of(slot) == key)
@@ -139,34 +139,35 @@ impl<K: Key> Index<K> {
         old.find(self.hash(key), is_it).map(|(_, slot)| slot)
     }
 
-    /// Returns the slot of `key`, with its place; not where the key is in a table that is being
-    /// left. An empty place looks like one of a key without hash: `is_it` may be asked of slot
+    /// Returns the slot of `key`, with its bucket; not where the key is in a table that is being
+    /// migrated. An empty bucket looks like one of a key without hash: `is_it` may be asked of slot
     /// `u32::MAX`, where nothing is.
     #[inline(always)]
     pub(crate) fn near(&self, key: K, is_it: impl Fn(u32) -> bool) -> Option<Found> {
         let hash = self.hash(key);
-        let mask = self.places.len() - 1;
-        let mut place = hash as usize & mask;
+        let mask = self.buckets.len() - 1;
+        let mut bucket = hash as usize & mask;
         loop {
-            let entry = self.places[place];
+            let entry = self.buckets[bucket];
             if hash_in(entry) == hash && is_it(slot_in(entry)) {
                 let slot = slot_in(entry);
-                return Some(Found { place, slot });
+                return Some(Found { bucket, slot });
             }
             if entry == EMPTY {
                 return None;
             }
-            place = (place + 1) & mask;
+            bucket = (bucket + 1) & mask;
         }
     }
 
-    /// Where the key with this hash seems to be, without a look at the thing itself: a hint for who
-    /// will soon ask for it, right but for keys with the same hash and those far from their place.
+    /// Returns where the key with this hash seems to be, without a look at the thing itself: a hint
+    /// for who will soon ask for it, right but for keys with the same hash and those far from their
+    /// bucket.
     #[inline]
     pub(crate) fn guess(&self, hash: u32) -> Option<u32> {
-        let mask = self.places.len() - 1;
+        let mask = self.buckets.len() - 1;
         for step in 0..GUESSES {
-            let entry = self.places[(hash as usize + step) & mask];
+            let entry = self.buckets[(hash as usize + step) & mask];
             if entry == EMPTY {
                 break;
             }
@@ -177,32 +178,32 @@ impl<K: Key> Index<K> {
         None
     }
 
-    /// The first place at which the key with this hash is looked for.
+    /// Returns the first bucket at which the key with this hash is looked for.
     #[inline]
-    pub(crate) fn first_place(&self, hash: u32) -> &u64 {
-        &self.places[hash as usize & (self.places.len() - 1)]
+    pub(crate) fn first_bucket(&self, hash: u32) -> &u64 {
+        &self.buckets[hash as usize & (self.buckets.len() - 1)]
     }
 
-    /// Where to put `key`; `None` if it is here already. One look-up for both questions.
+    /// Returns where to put `key`; `None` if it is here already. One look-up for both questions.
     #[inline]
     pub(crate) fn vacancy(&mut self, key: K, is_it: impl Fn(u32) -> bool) -> Option<Vacancy> {
         self.make_room();
         let hash = self.hash(key);
-        let mask = self.places.len() - 1;
-        let mut place = hash as usize & mask;
+        let mask = self.buckets.len() - 1;
+        let mut bucket = hash as usize & mask;
         loop {
-            let entry = self.places[place];
+            let entry = self.buckets[bucket];
             if entry == EMPTY {
                 break;
             }
             if hash_in(entry) == hash && is_it(slot_in(entry)) {
                 return None;
             }
-            place = (place + 1) & mask;
+            bucket = (bucket + 1) & mask;
         }
         let old = self.old.as_ref();
         let is_old = old.is_some_and(|old| old.find(hash, is_it).is_some());
-        (!is_old).then_some(Vacancy { place, hash })
+        (!is_old).then_some(Vacancy { bucket, hash })
     }
 
     /// Returns the vacancy for `key` if one look at the table is enough: not where it must grow or
@@ -213,20 +214,20 @@ impl<K: Key> Index<K> {
             return None;
         }
         let hash = self.hash(key);
-        let mask = self.places.len() - 1;
-        let mut place = hash as usize & mask;
+        let mask = self.buckets.len() - 1;
+        let mut bucket = hash as usize & mask;
         loop {
-            let entry = self.places[place];
+            let entry = self.buckets[bucket];
             if entry == EMPTY {
                 break;
             }
             if hash_in(entry) == hash {
                 return None;
             }
-            place = (place + 1) & mask;
+            bucket = (bucket + 1) & mask;
         }
         Some(NearVacancy {
-            place: &mut self.places[place],
+            bucket: &mut self.buckets[bucket],
             len: &mut self.len,
             hash,
         })
@@ -236,7 +237,7 @@ impl<K: Key> Index<K> {
     #[inline]
     pub(crate) fn fill(&mut self, vacancy: Vacancy, slot: u32) {
         debug_assert!(slot < u32::MAX - 1);
-        self.places[vacancy.place] = entry(vacancy.hash, slot);
+        self.buckets[vacancy.bucket] = entry(vacancy.hash, slot);
         self.len += 1;
     }
 
@@ -257,12 +258,12 @@ impl<K: Key> Index<K> {
 
     #[inline]
     fn put(&mut self, entry: u64) {
-        let mask = self.places.len() - 1;
-        let mut place = hash_in(entry) as usize & mask;
-        while self.places[place] != EMPTY {
-            place = (place + 1) & mask;
+        let mask = self.buckets.len() - 1;
+        let mut bucket = hash_in(entry) as usize & mask;
+        while self.buckets[bucket] != EMPTY {
+            bucket = (bucket + 1) & mask;
         }
-        self.places[place] = entry;
+        self.buckets[bucket] = entry;
     }
 
     /// Takes `key` out, and closes the gap that it leaves in its probe sequence. `key_of` must
@@ -276,7 +277,7 @@ impl<K: Key> Index<K> {
     #[inline(always)]
     pub(crate) fn remove_found(&mut self, key: K, found: Found) {
         if self.old.is_none() {
-            self.close(found.place);
+            self.close(found.bucket);
         } else {
             self.remove_left(key, found.slot);
         }
@@ -290,59 +291,59 @@ impl<K: Key> Index<K> {
         }
         let hash = self.hash(key);
         let wanted = entry(hash, slot);
-        let mask = self.places.len() - 1;
-        let mut place = hash as usize & mask;
-        while self.places[place] != wanted {
-            if self.places[place] == EMPTY {
+        let mask = self.buckets.len() - 1;
+        let mut bucket = hash as usize & mask;
+        while self.buckets[bucket] != wanted {
+            if self.buckets[bucket] == EMPTY {
                 return;
             }
-            place = (place + 1) & mask;
+            bucket = (bucket + 1) & mask;
         }
-        self.close(place);
+        self.close(bucket);
     }
 
-    /// Empties a place, and closes the gap that this leaves in the probe sequence.
+    /// Empties a bucket, and closes the gap that this leaves in the probe sequence.
     #[inline(always)]
     fn close(&mut self, mut gap: usize) {
         self.len -= 1;
-        let places = &mut *self.places;
-        let mask = places.len() - 1;
-        let mut place = (gap + 1) & mask;
+        let buckets = &mut *self.buckets;
+        let mask = buckets.len() - 1;
+        let mut bucket = (gap + 1) & mask;
         loop {
-            let entry = places[place & mask];
+            let entry = buckets[bucket & mask];
             if entry == EMPTY {
                 break;
             }
             let home = hash_in(entry) as usize & mask;
-            // The entry may fill the gap if its home is not between the gap and its place.
-            if (place.wrapping_sub(home) & mask) >= (place.wrapping_sub(gap) & mask) {
-                places[gap & mask] = entry;
-                gap = place;
+            // The entry may fill the gap if its home is not between the gap and its bucket.
+            if (bucket.wrapping_sub(home) & mask) >= (bucket.wrapping_sub(gap) & mask) {
+                buckets[gap & mask] = entry;
+                gap = bucket;
             }
-            place = (place + 1) & mask;
+            bucket = (bucket + 1) & mask;
         }
-        places[gap & mask] = EMPTY;
+        buckets[gap & mask] = EMPTY;
     }
 
-    /// Every slot, in no meaningful order: sort before use.
+    /// Returns every slot, in no meaningful order: sort before use.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
         let old = self.old.iter();
-        let old = old.flat_map(|old| &old.places[old.brought..]);
-        let entries = self.places.iter().chain(old).copied();
+        let old = old.flat_map(|old| &old.buckets[old.brought..]);
+        let entries = self.buckets.iter().chain(old).copied();
         entries
             .filter(|&entry| entry != EMPTY && entry != GONE)
             .map(slot_in)
     }
 
-    /// How many keys are here.
+    /// Returns how many keys are here.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// True where the table is too large for the nearer caches.
+    /// Returns true where the table is too large for the nearer caches.
     #[inline]
     pub(crate) const fn is_large(&self) -> bool {
-        self.places.len() > 1 << 15
+        self.buckets.len() > 1 << 15
     }
 }
 
@@ -376,7 +377,7 @@ pub(super) fn secrets() -> [u64; 2] {
 
 /// A key of a table.
 pub(crate) trait Key: Copy + Eq {
-    /// A folded product that cannot be foreseen without the secrets.
+    /// Returns a folded product that cannot be foreseen without the secrets.
     fn hash(self, secrets: [u64; 2]) -> u32;
 }
 
@@ -410,36 +411,37 @@ impl Key for OrderKey {
 
 // A table that grows: another one is made, takes over, and the old one is left, all in steps.
 
-/// A table of this number of places is made and filled at once: its 4 KiB take about a microsecond,
-/// and a small book is never between two tables.
+/// A table of this number of buckets is made and filled at once: its 4 KiB take about a
+/// microsecond, and a small book is never between two tables.
 const SHORT: usize = 512;
-/// Places that are made at each insertion: what is being left is never much more than half full.
-const PLACES_MADE: usize = 64;
-/// Places whose memory is given back at each insertion.
-const PLACES_BACK: usize = 4096;
+/// Buckets that are made at each insertion: what is being migrated is never much more than half
+/// full.
+const BUCKETS_MADE: usize = 64;
+/// Buckets whose memory is given back at each insertion.
+const BUCKETS_BACK: usize = 4096;
 /// At least two, or the new table is half full before the old one is empty.
-const PLACES_PER_INSERT: usize = 8;
+const BUCKETS_PER_INSERT: usize = 8;
 
 impl Old {
-    /// The place of a key in it, and the slot.
+    /// Returns the bucket of a key in it, and the slot.
     #[cold]
     pub(super) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
-        let mask = self.places.len() - 1;
-        let mut place = hash as usize & mask;
+        let mask = self.buckets.len() - 1;
+        let mut bucket = hash as usize & mask;
         loop {
-            match self.places[place] {
+            match self.buckets[bucket] {
                 EMPTY => return None,
                 entry if entry != GONE && hash_in(entry) == hash && is_it(slot_in(entry)) => {
-                    return Some((place, slot_in(entry)));
+                    return Some((bucket, slot_in(entry)));
                 }
-                _ => place = (place + 1) & mask,
+                _ => bucket = (bucket + 1) & mask,
             }
         }
     }
 }
 
 impl<K: Key> Index<K> {
-    /// A step to the next table: first it is made, then the old one's places come over, then its
+    /// A step to the next table: first it is made, then the old one's buckets come over, then its
     /// memory is given back.
     #[cold]
     pub(super) fn grow(&mut self) {
@@ -453,10 +455,10 @@ impl<K: Key> Index<K> {
     }
 
     fn make_next(&mut self) {
-        let all = 2 * self.places.len();
+        let all = 2 * self.buckets.len();
         if all <= SHORT {
             let next = vec![EMPTY; all].into();
-            let last: Box<[u64]> = std::mem::replace(&mut self.places, next);
+            let last: Box<[u64]> = std::mem::replace(&mut self.buckets, next);
             let entries = last.iter().filter(|&&entry| entry != EMPTY);
             entries.for_each(|&entry| self.put(entry));
             self.limit = all / 2;
@@ -465,26 +467,29 @@ impl<K: Key> Index<K> {
         if self.spare.is_empty() {
             make_room(&mut self.spare, all);
         }
-        let made = all.min(self.spare.len() + PLACES_MADE);
+        let made = all.min(self.spare.len() + BUCKETS_MADE);
         self.spare.resize(made, EMPTY);
         if made == all {
             let next = std::mem::take(&mut self.spare).into();
-            let places = std::mem::replace(&mut self.places, next);
-            self.old = Some(Box::new(Old { places, brought: 0 }));
+            let buckets = std::mem::replace(&mut self.buckets, next);
+            self.old = Some(Box::new(Old {
+                buckets,
+                brought: 0,
+            }));
             self.limit = 0;
         }
     }
 
     fn bring_over(&mut self, mut old: Box<Old>) {
-        let end = (old.brought + PLACES_PER_INSERT).min(old.places.len());
-        for &entry in &old.places[old.brought..end] {
+        let end = (old.brought + BUCKETS_PER_INSERT).min(old.buckets.len());
+        for &entry in &old.buckets[old.brought..end] {
             if entry != EMPTY && entry != GONE {
                 self.put(entry);
             }
         }
         old.brought = end;
-        if end == old.places.len() {
-            self.spare = old.places.into();
+        if end == old.buckets.len() {
+            self.spare = old.buckets.into();
             self.give_back();
         } else {
             self.old = Some(old);
@@ -492,11 +497,11 @@ impl<K: Key> Index<K> {
     }
 
     fn give_back(&mut self) {
-        let keep = self.spare.len().saturating_sub(PLACES_BACK);
+        let keep = self.spare.len().saturating_sub(BUCKETS_BACK);
         self.spare.truncate(keep);
         self.spare.shrink_to_fit();
         if keep == 0 {
-            self.limit = self.places.len() / 2;
+            self.limit = self.buckets.len() / 2;
         }
     }
 
@@ -514,27 +519,27 @@ impl<K: Key> Index<K> {
         let hash = self.hash(key);
         let mut found = None;
         if let Some(old) = &mut self.old
-            && let Some((place, slot)) = old.find(hash, &is_it)
+            && let Some((bucket, slot)) = old.find(hash, &is_it)
         {
-            old.places[place] = GONE;
+            old.buckets[bucket] = GONE;
             found = Some(slot);
-            if place >= old.brought {
+            if bucket >= old.brought {
                 self.len -= 1;
                 return found;
             }
         }
-        let mask = self.places.len() - 1;
-        let mut place = hash as usize & mask;
+        let mask = self.buckets.len() - 1;
+        let mut bucket = hash as usize & mask;
         loop {
-            let entry = self.places[place];
+            let entry = self.buckets[bucket];
             if entry == EMPTY {
                 return found;
             }
             if hash_in(entry) == hash && is_it(slot_in(entry)) {
-                self.close(place);
+                self.close(bucket);
                 return Some(slot_in(entry));
             }
-            place = (place + 1) & mask;
+            bucket = (bucket + 1) & mask;
         }
     }
 }
@@ -576,7 +581,8 @@ impl SymbolIndex {
         }
     }
 
-    /// The slot of `symbol` if its id is small; [`NO_SLOT`] or nothing where it is not here.
+    /// Returns the slot of `symbol` if its id is small; [`NO_SLOT`] or nothing where it is not
+    /// here.
     #[inline(always)]
     pub(crate) fn near(&self, symbol: SymbolId) -> Option<u32> {
         self.small.get(symbol.0 as usize).copied()
@@ -612,13 +618,13 @@ impl SymbolIndex {
             .remove(i64::from(symbol.0), |slot| i64::from(id_of(slot).0))
     }
 
-    /// Whether there are more symbols than the nearer caches can hold the data of.
+    /// Returns whether there are more symbols than the nearer caches can hold the data of.
     #[inline]
     pub(crate) const fn are_many(&self) -> bool {
         self.index.len() > MANY
     }
 
-    /// Every slot, in no meaningful order: sort before use.
+    /// Returns every slot, in no meaningful order: sort before use.
     pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
         self.index.slots()
     }
@@ -653,7 +659,7 @@ mod tests {
         for slot in 0..KEYS {
             let before = index.spare.len();
             index.insert(key_of(slot), slot);
-            largest = largest.max(index.places.len());
+            largest = largest.max(index.buckets.len());
             let (made, given) = (
                 index.spare.len() > before + 64,
                 index.spare.len() + 4096 < before,
@@ -672,7 +678,7 @@ mod tests {
                 assert_eq!(index.find(key_of(known), key_of), Some(known));
             }
             assert!(first == 0 || index.find(key_of(first - 1), key_of).is_none());
-            assert!(index.len() * 5 < index.places.len() * 3 + 64, "too full");
+            assert!(index.len() * 5 < index.buckets.len() * 3 + 64, "too full");
         }
         let mut slots: Vec<u32> = index.slots().collect();
         slots.sort_unstable();
@@ -680,7 +686,7 @@ mod tests {
         assert!(largest >= 1 << 16);
     }
 
-    /// A key whose hash is nothing, as that of an empty place.
+    /// A key whose hash is nothing, as that of an empty bucket.
     #[derive(Clone, Copy, PartialEq, Eq)]
     struct Hashless(i64);
 

@@ -1,10 +1,10 @@
 //! Matching: one book per symbol. Knows no money.
 
-mod ahead;
 mod left_over;
+mod prefetch;
 
-pub(crate) use self::ahead::Ahead;
 use self::left_over::LeftOver;
+pub(crate) use self::prefetch::PrefetchGroup;
 use crate::command::{Command, ConditionalOrder, Place, SymbolSpec};
 use crate::engine::book::Book;
 use crate::engine::index::SymbolIndex;
@@ -304,9 +304,9 @@ impl Matching {
         self.index.insert(spec.id, slot);
     }
 
-    /// The book of a symbol, and the rules: most likely in this slot, as the risk side has it.
-    /// Where it is not, symbols were added or removed here alone. A removed book has no order, and
-    /// no room for one.
+    /// Returns the book of a symbol, and the rules: most likely in this slot, as the risk side has
+    /// it. Where it is not, symbols were added or removed here alone. A removed book has no order,
+    /// and no room for one.
     #[inline(always)]
     pub(crate) fn book_near(&mut self, slot: u32, symbol: SymbolId) -> Option<(&mut Book, &Rules)> {
         let is_it = |book: &Book| book.spec().id == symbol;
@@ -324,7 +324,7 @@ impl Matching {
         self.slot(symbol)
     }
 
-    /// The slot of a symbol's book, or one outside of the list.
+    /// Returns the slot of a symbol's book, or one outside of the list.
     #[inline]
     fn slot(&self, symbol: SymbolId) -> u32 {
         self.index.slot(symbol, |slot| self.books[slot].spec().id)
@@ -371,7 +371,7 @@ impl Matching {
             visited += 1;
             let slot = self.slot(symbol);
             if let Some(book) = self.books.get_mut(slot) {
-                book.take_due();
+                book.take_noted_expiry();
                 self.left_over.note_due(symbol, book);
             }
         }
@@ -476,7 +476,7 @@ impl Matching {
         }
     }
 
-    /// The symbols in whose books orders of a user, or any, may be, in ascending order.
+    /// Returns the symbols in whose books orders of a user, or any, may be, in ascending order.
     ///
     /// Cost: a look at every book; see `Book::keep_owners`.
     fn symbols_with(&mut self, uid: Option<UserId>, events: &mut Events) -> Vec<SymbolId> {
@@ -643,7 +643,7 @@ impl Matching {
         });
     }
 
-    /// The slot of the book out of which orders were taken.
+    /// Returns the slot of the book out of which orders were taken.
     fn clear(
         &mut self,
         symbol: SymbolId,
@@ -667,7 +667,7 @@ impl Matching {
 // The books made again from a state snapshot; see [`snapshot`](crate::snapshot).
 
 impl Matching {
-    /// The rules that hold.
+    /// Returns the rules that hold.
     pub(crate) const fn rules(&self) -> &Rules {
         &self.rules
     }

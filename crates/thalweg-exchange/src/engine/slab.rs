@@ -108,7 +108,7 @@ impl<T> ops::IndexMut<u32> for Slab<T> {
 mod tests {
     use super::*;
 
-    /// The most entries that were copied.
+    /// Returns the most entries that were copied.
     fn copied<const WORDS: usize>() -> usize {
         let mut slab = Slab::<[u64; WORDS]>::default();
         let (mut most, mut room) = (0, 0);

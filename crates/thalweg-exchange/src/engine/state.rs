@@ -14,7 +14,7 @@
 use crate::command::{Action, Command, OrderType, Place};
 use crate::event::{Event, Events, LevelChange, Made, MovedOrder, RemovalReason, UserHint};
 use crate::ids::{OrderId, SymbolId, UserId};
-use crate::matching::{Ahead, Matching};
+use crate::matching::{Matching, PrefetchGroup};
 use crate::result_code::ResultCode;
 use crate::risk::Risk;
 use crate::rules::Rules;
@@ -143,10 +143,10 @@ pub fn apply_batch(
     let mut first = 0;
     for part in commands.chunks(PART) {
         if state.matching.is_large(part) || state.risk.is_large() {
-            let mut ahead = Ahead::default();
+            let mut targets = PrefetchGroup::default();
             let mut at = first;
-            for group in part.chunks(Ahead::ROOM) {
-                state.fetch(group, &mut ahead);
+            for group in part.chunks(PrefetchGroup::COMMANDS_MAX) {
+                state.prefetch(group, &mut targets);
                 for command in group {
                     let result = apply(state, command, events);
                     on_outcome(at, result, events);
@@ -190,18 +190,18 @@ impl State {
         self.matching.may_go_on()
     }
 
-    /// Asks for what these commands will need.
+    /// Prefetches what these commands will need.
     #[inline(never)]
-    fn fetch(&self, commands: &[Command], ahead: &mut Ahead) {
-        (commands.iter()).for_each(|command| self.fetch_one(command, ahead));
-        ahead.ask(&self.matching);
+    fn prefetch(&self, commands: &[Command], targets: &mut PrefetchGroup) {
+        (commands.iter()).for_each(|command| self.prefetch_one(command, targets));
+        targets.prefetch(&self.matching);
     }
 
-    /// Notes what a command will need of the books, and asks for what it needs of the rest.
+    /// Adds what a command will need of the books to `targets`, and prefetches the rest.
     #[inline(always)]
-    pub(crate) fn fetch_one(&self, command: &Command, ahead: &mut Ahead) {
-        ahead.note(&self.matching, command);
-        self.risk.fetch(command);
+    pub(crate) fn prefetch_one(&self, command: &Command, targets: &mut PrefetchGroup) {
+        targets.add(&self.matching, command);
+        self.risk.prefetch(command);
     }
 
     #[inline(always)]

@@ -51,7 +51,7 @@ pub enum FeedError {
     },
 }
 
-/// Which feed a message is of: its epoch and its channels.
+/// Returns which feed a message is of: its epoch and its channels.
 fn same_feed(current: Option<(Epoch, Channels)>, message: &Message) -> Result<(), FeedError> {
     let Some((epoch, channels)) = current else {
         return Ok(());

@@ -480,7 +480,7 @@ impl MessageWriter {
         &self.messages
     }
 
-    /// How many messages are here; [`close`](Self::close) takes it.
+    /// Returns how many messages are here; [`close`](Self::close) takes it.
     const fn len(&self) -> usize {
         self.messages.len()
     }

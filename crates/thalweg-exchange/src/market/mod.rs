@@ -53,7 +53,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// One bit each, as frames have them: trades 1, levels 4, best prices 8.
+    /// Returns one bit each, as frames have them: trades 1, levels 4, best prices 8.
     #[must_use]
     pub const fn code(self) -> u8 {
         let Self {
@@ -99,7 +99,7 @@ impl fmt::Display for Channels {
 }
 
 impl Default for Channels {
-    /// All of them.
+    /// Returns all of them.
     fn default() -> Self {
         Self {
             trades: true,
@@ -123,7 +123,7 @@ pub struct MarketOptions {
 }
 
 impl Default for MarketOptions {
-    /// All messages; room for 64 of a command, and for 64 levels.
+    /// Returns all messages; room for 64 of a command, and for 64 levels.
     fn default() -> Self {
         Self {
             channels: Channels::default(),

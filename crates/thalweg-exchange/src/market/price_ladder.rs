@@ -191,7 +191,7 @@ impl PriceLadder {
         }
     }
 
-    /// Whether `price` is as good as `other`, or better.
+    /// Returns whether `price` is as good as `other`, or better.
     pub(super) const fn reaches(&self, price: i64, other: i64) -> bool {
         self.key(price) >= self.key(other)
     }

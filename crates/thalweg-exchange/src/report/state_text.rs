@@ -238,7 +238,7 @@ fn write_user(user: &User, out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// A position as recorded streams print it.
+/// Returns a position as recorded streams print it.
 pub(crate) fn position_line(uid: UserId, position: &Position) -> String {
     let Position {
         symbol,

@@ -42,17 +42,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod backlog;
 mod client;
-mod due;
-#[cfg(test)]
-mod faults;
-mod foresight;
-mod publishing;
+mod prefetch;
 mod query;
 mod reply;
 mod shared;
-mod slot;
 mod stages;
 mod stamps;
 
@@ -62,13 +56,13 @@ use thalweg::channel::oneshot;
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
 pub use self::client::Client;
-pub(crate) use self::foresight::Foresight;
-use self::query::Inquiry;
+pub(crate) use self::prefetch::Prefetcher;
+use self::query::PendingQuery;
 pub use self::query::{Answered, Query, QueryReply};
 pub use self::reply::{ClientError, Pending, Reply};
 pub use self::shared::{SharedOptions, SharedService, StartError};
-use self::slot::Slot;
 pub use self::stages::OptionsError;
+use self::stages::Slot;
 pub(crate) use self::stamps::Stamping;
 pub use self::stamps::Stamps;
 use crate::command::Command;
@@ -239,6 +233,20 @@ impl Service {
         })
     }
 
+    /// Submits as [`submit`](Self::submit) does a command that was due at this time, in ticks of
+    /// the clock: see [`Pipeline::publish_due`](thalweg::pipeline::Pipeline::publish_due).
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    #[inline]
+    pub fn submit_due(&mut self, command: &Command, due: u64, tag: u64) -> Result<(), Stopped> {
+        self.pipeline.publish_due(due, |slot| {
+            slot.command.clone_from(command);
+            slot.become_command(tag);
+            slot.due = due;
+        })
+    }
+
     /// Submits commands together, which costs less for each; `tag(at)` is the note for each.
     ///
     /// # Errors
@@ -293,7 +301,7 @@ impl Service {
     /// Never: without a failure, the query has been answered.
     pub fn query(&mut self, query: Query) -> Result<Answered, Stopped> {
         let (sender, mut answer) = oneshot();
-        let inquiry = Inquiry::new(query, sender);
+        let inquiry = PendingQuery::new(query, sender);
         self.pipeline.publish(|slot| slot.become_query(inquiry))?;
         self.drain()?;
         Ok(answer.try_recv().expect("the query has passed all stages"))

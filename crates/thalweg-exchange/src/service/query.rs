@@ -84,14 +84,14 @@ pub struct Answered {
 
 /// A query in the pipeline, with its answer once the execute stage has given it.
 #[derive(Debug)]
-pub(super) struct Inquiry {
+pub(super) struct PendingQuery {
     query: Query,
     answer: Option<QueryReply>,
     /// Where the answer goes.
     sender: OneshotSender<Answered>,
 }
 
-impl Inquiry {
+impl PendingQuery {
     pub(super) fn new(query: Query, sender: OneshotSender<Answered>) -> Box<Self> {
         Box::new(Self {
             query,

@@ -23,7 +23,7 @@ use thalweg::wait::WaitMode;
 use thiserror::Error;
 
 use super::client::{Client, Request};
-use super::query::Inquiry;
+use super::query::PendingQuery;
 use super::reply::{FailureCell, Reply};
 use super::{LEFT_OVER_TAG, OptionsError, Outcome, Service, ServiceOptions, ServiceResults};
 use crate::engine::state::State;
@@ -50,7 +50,7 @@ pub struct SharedOptions {
 }
 
 impl Default for SharedOptions {
-    /// All stages on the driver thread, 1,024 requests waiting, balanced waiting.
+    /// Returns all stages on the driver thread, 1,024 requests waiting, balanced waiting.
     fn default() -> Self {
         Self {
             service: ServiceOptions::placed(Placement::inline()),
@@ -276,7 +276,7 @@ impl Driver {
                     lock(senders).push_back(sender);
                 }
                 Request::Query(query, sender) => {
-                    slot.become_query(Inquiry::new(query, sender));
+                    slot.become_query(PendingQuery::new(query, sender));
                 }
                 Request::Close => unreachable!("removed above"),
             }

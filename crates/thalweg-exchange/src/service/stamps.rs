@@ -69,7 +69,7 @@ impl Stamping {
         };
     }
 
-    /// Whether the next command is stamped.
+    /// Returns whether the next command is stamped.
     #[inline(always)]
     pub(crate) const fn is_due(&mut self) -> bool {
         self.left -= 1;

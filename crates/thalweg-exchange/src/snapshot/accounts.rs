@@ -15,7 +15,7 @@ use super::writer::Writer;
 use crate::command::SymbolType;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::risk::{
-    Account, Direction, FUTURES_LOTS_MAX, FUTURES_PRICE_MAX, Ids, Kept, Risk, User, UserStatus,
+    Account, Direction, FUTURES_LOTS_MAX, FUTURES_PRICE_MAX, Ids, Risk, SavedUser, User, UserStatus,
 };
 use crate::wire::{AmountForm, Form, Wire};
 
@@ -126,7 +126,7 @@ fn decode_kept(
     at: usize,
     fields: &mut Reader<'_>,
     risk: &Risk,
-) -> Result<Kept, SnapshotError> {
+) -> Result<SavedUser, SnapshotError> {
     let (bits, last_transaction_id) = (form.bits, form.last_transaction_id.get());
     let bits_at = at + offset_of!(UserForm, bits);
     within("a user's bits", bits_at, bits, 0, HAS_LIMITS | HAS_IDS)?;
@@ -146,14 +146,14 @@ fn decode_kept(
         forbid(found.is_none(), at, what, "it is of other ids")?;
         ids = found.map(Box::new);
     }
-    Ok(Kept {
+    Ok(SavedUser {
         last_transaction_id,
         limits,
         ids,
     })
 }
 
-/// Where a currency is that something is in.
+/// Returns where a currency is that something is in.
 fn currency_at(at: usize, id: CurrencyId, risk: &Risk) -> Result<u32, SnapshotError> {
     risk.currency_slot(id).ok_or(SnapshotError::Unknown {
         what: "currency",
@@ -222,7 +222,7 @@ fn decode_positions(
     Ok(())
 }
 
-/// The slot of the currency of a futures symbol that is traded.
+/// Returns the slot of the currency of a futures symbol that is traded.
 fn currency_of(symbol: SymbolId, at: usize, risk: &Risk) -> Result<u32, SnapshotError> {
     let spec = risk
         .spec(symbol)

@@ -23,7 +23,7 @@ pub(super) fn encode(state: &State, out: &mut Writer<'_>) {
         let room = room.expect("the ledger's rule keeps it inside 64 bits");
         out.put(&CurrencyForm {
             id: currency.id.bytes(),
-            is_shaky: state.risk.looks_for_short(currency).into(),
+            must_check_cover: state.risk.finds_short_users(currency).into(),
             totals: [currency.fees, currency.adjustments, currency.suspends].map(I64::new),
             room: I64::new(written(Field::Room, room)),
         });
@@ -43,15 +43,20 @@ pub(super) fn decode(
         let form: CurrencyForm = fields.get("a currency")?;
         let (id, room) = (form.id.get(), form.room.get());
         ascends("currencies", at, &mut last, id)?;
-        let shaky_at = at + offset_of!(CurrencyForm, is_shaky);
+        let cover_at = at + offset_of!(CurrencyForm, must_check_cover);
         let what = "whether somebody may be short";
-        within(what, shaky_at, form.is_shaky, 0, 1)?;
+        within(what, cover_at, form.must_check_cover, 0, 1)?;
         let totals = form.totals.map(I64::get);
         let room_at = at + offset_of!(CurrencyForm, room);
         let most = if rules.remember_orders() { i64::MAX } else { 0 };
         within("the room that quirks took", room_at, room, 0, most)?;
         risk.restore_currency(CurrencyId(id), totals);
-        money.add_currency(CurrencyId(id), at, (totals, room), form.is_shaky == 1);
+        money.add_currency(
+            CurrencyId(id),
+            at,
+            (totals, room),
+            form.must_check_cover == 1,
+        );
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ fn run(state: &mut State, commands: &[Command]) -> Vec<(ResultCode, Events)> {
     commands.iter().map(run).collect()
 }
 
-/// Whether what was written with this field forgotten is refused, or does something else.
+/// Returns whether what was written with this field forgotten is refused, or does something else.
 fn is_noticed(seed: u64, forgotten: Option<Field>) -> bool {
     let rules = [Rules::MENDED, Rules::REFERENCE][(seed % 2) as usize];
     let mut state = State::new(rules);

@@ -40,7 +40,7 @@ forms! {
     struct CurrencyForm {
         id: I32,
         /// Whether a payment of profit looks for users who are short of cover.
-        is_shaky: u8,
+        must_check_cover: u8,
         /// Fees, adjustments and suspended money.
         totals: [I64; 3],
         room: I64,

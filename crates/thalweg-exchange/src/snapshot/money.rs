@@ -28,7 +28,7 @@ struct Sum {
     fees: i128,
     /// The amount that quirks took.
     room: i128,
-    is_shaky: bool,
+    must_check_cover: bool,
     /// A user has a position in it, or profit or loss waits.
     has_futures: bool,
     /// Balances, positions, what waits, and holds.
@@ -58,7 +58,7 @@ impl Money {
         id: CurrencyId,
         at: usize,
         ([fees, adjustments, suspends], room): ([i64; 3], i64),
-        is_shaky: bool,
+        must_check_cover: bool,
     ) {
         self.sums.push(Sum {
             id,
@@ -66,7 +66,7 @@ impl Money {
             deposits: -(i128::from(adjustments) + i128::from(suspends)),
             fees: fees.into(),
             room: room.into(),
-            is_shaky,
+            must_check_cover,
             has_futures: false,
             owned: 0,
             account_max: 0,
@@ -144,16 +144,22 @@ impl Money {
         for (slot, sum) in (0..).zip(&self.sums) {
             sum.check(&rules)?;
             let totals = [sum.negative, sum.reserved, sum.room, sum.pool];
-            risk.restore_totals(slot, totals, sum.is_shaky);
+            risk.restore_totals(slot, totals, sum.must_check_cover);
         }
         let may_be_short = rules.margin_trading && rules.cover_futures;
         for sum in &self.sums {
-            let (is_shaky, at) = (sum.is_shaky, sum.at + 4);
+            let (must_check_cover, at) = (sum.must_check_cover, sum.at + 4);
             let what = "whether somebody may be short";
-            within(what, at, u8::from(is_shaky), 0, u8::from(may_be_short))?;
-            if (is_shaky || sum.has_futures) && !risk.looks_rightly_for_short(sum.id) {
-                let must = u8::from(!is_shaky);
-                within(what, at, u8::from(is_shaky), must, must)?;
+            within(
+                what,
+                at,
+                u8::from(must_check_cover),
+                0,
+                u8::from(may_be_short),
+            )?;
+            if (must_check_cover || sum.has_futures) && !risk.looks_rightly_for_short(sum.id) {
+                let must = u8::from(!must_check_cover);
+                within(what, at, u8::from(must_check_cover), must, must)?;
             }
         }
         Ok(())

@@ -90,7 +90,7 @@ impl SymbolConditions {
         }
     }
 
-    /// The least and the greatest price at which orders of a side can rest.
+    /// Returns the least and the greatest price at which orders of a side can rest.
     pub(super) fn prices(&self, side: Action) -> (i64, i64) {
         let mut least = self.band.0;
         if self.has_prices {

@@ -41,7 +41,7 @@ impl<'b> Reader<'b> {
         Ok(form)
     }
 
-    /// The length of a list whose entries take `item_bytes` at least: never more than fit.
+    /// Returns the length of a list whose entries take `item_bytes` at least: never more than fit.
     pub(super) fn count(&mut self, what: &'static str, item_bytes: usize) -> Read<usize> {
         let at = self.at;
         let count = self.get::<U32>(what)?.get() as usize;
@@ -66,7 +66,7 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// The error of a number that must be from `min` to `max`.
+/// Returns the error of a number that must be from `min` to `max`.
 #[inline]
 pub(super) fn within<T: Into<i128> + Copy + PartialOrd>(
     what: &'static str,
@@ -87,7 +87,7 @@ pub(super) fn within<T: Into<i128> + Copy + PartialOrd>(
     })
 }
 
-/// The error of a number that must be at least `min`.
+/// Returns the error of a number that must be at least `min`.
 #[inline]
 pub(super) fn at_least(what: &'static str, at: usize, value: i64, min: i64) -> Read<()> {
     within(what, at, value, min, i64::MAX)

@@ -91,7 +91,7 @@ pub(super) fn decode(
     Ok(())
 }
 
-/// The order, its trigger, and its turn among those that expire at the same time.
+/// Returns the order, its trigger, and its turn among those that expire at the same time.
 fn decode_one(
     fields: &mut Reader<'_>,
     owned: &mut Owned<'_>,

@@ -28,7 +28,7 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// The hash of all.
+    /// Returns the hash of all.
     pub(super) fn digest(self) -> u64 {
         let mut hash = self.hash.unwrap_or_else(|| Xxh64::new(0));
         hash.update(self.out);

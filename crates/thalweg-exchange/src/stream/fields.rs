@@ -23,7 +23,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The next field, if there is one.
+    /// Returns the next field, if there is one.
     pub(super) fn optional(&mut self) -> Option<&'a str> {
         let field = self.fields.next()?;
         self.number += 1;
@@ -36,7 +36,7 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| self.error(StreamErrorKind::MissingField { number, name }))
     }
 
-    /// The next field as a number between `min` and `max`.
+    /// Returns the next field as a number between `min` and `max`.
     pub(super) fn within(
         &mut self,
         name: &'static str,
@@ -46,12 +46,12 @@ impl<'a> Fields<'a> {
         self.parse(name, text, (min, max))
     }
 
-    /// Any 64-bit number.
+    /// Returns any 64-bit number.
     pub(super) fn i64(&mut self, name: &'static str) -> Result<i64, StreamError> {
         self.within(name, (i64::MIN, i64::MAX))
     }
 
-    /// Any 32-bit number.
+    /// Returns any 32-bit number.
     pub(super) fn i32(&mut self, name: &'static str) -> Result<i32, StreamError> {
         let value = self.within(name, (i32::MIN.into(), i32::MAX.into()))?;
         Ok(i32::try_from(value).expect("it is within its limits"))
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The next field as one of `words`.
+    /// Returns the next field as one of `words`.
     pub(super) fn word<T: Copy>(
         &mut self,
         name: &'static str,
@@ -114,7 +114,8 @@ impl<'a> Fields<'a> {
             })
     }
 
-    /// The fields of a symbol, of which the last ones are between `scale` and between `fee`.
+    /// Returns the fields of a symbol, of which the last ones are between `scale` and between
+    /// `fee`.
     pub(super) fn symbol(
         mut self,
         scale: (i64, i64),

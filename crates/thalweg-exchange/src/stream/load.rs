@@ -78,7 +78,7 @@ impl LoadStream {
     }
 }
 
-/// The limit price of a new or moved order.
+/// Returns the limit price of a new or moved order.
 fn limit_price(command: &Command) -> Option<i64> {
     match command {
         Command::Place(place) if !place.order_type.is_budget() => Some(place.price),

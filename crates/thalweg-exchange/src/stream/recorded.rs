@@ -144,7 +144,7 @@ impl<R: BufRead> Recording<R> {
         }
     }
 
-    /// The next line, if it belongs to the batch of this kind and counter.
+    /// Returns the next line, if it belongs to the batch of this kind and counter.
     fn continues(&mut self, kind: &str, seq: u64) -> Result<Option<(u64, String)>, StreamError> {
         let Some((line, text)) = self.take_line()? else {
             return Ok(None);
@@ -179,7 +179,7 @@ impl<R: BufRead> Recording<R> {
 impl<R: BufRead> Iterator for Recording<R> {
     type Item = Result<(u64, Item), StreamError>;
 
-    /// The next item with the number of its first line. Ends after an error.
+    /// Returns the next item with the number of its first line. Ends after an error.
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
             return None;

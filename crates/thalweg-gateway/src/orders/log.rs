@@ -3,7 +3,8 @@
 //! A record is a byte that says which, and fields in little-endian order. Order and reports come in
 //! the order in which they were applied, so that reading them again gives the same memory.
 //!
-//! Parts of checkpoints ([`Kept`]) are among them. Segments before a whole checkpoint are removed.
+//! Parts of checkpoints ([`CheckpointPart`]) are among them. Segments before a whole checkpoint are
+//! removed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +16,13 @@ use thalweg_exchange::session::ReportNumber;
 use thalweg_journal::{GroupCommit, Journal, JournalOptions, Lsn, Reader, Shared};
 use thalweg_server::private_files::make_directory;
 
+use super::checkpoint_part::{self, CheckpointPart};
 use super::fields::{Bytes, Writer, decode_order, decode_trade, encode_order, encode_trade};
-use super::kept::{self, Kept};
 use super::memory::OrderKey;
 use super::order::Order;
+use super::order::UserReport;
 use crate::GatewayError;
 use crate::market::Trade;
-use crate::reported::Reported;
 
 const ORDER: u8 = 1;
 const REPORT: u8 = 2;
@@ -40,7 +41,7 @@ pub(crate) enum Record {
     /// An order that is about to be sent.
     Order(Box<Order>),
     /// A report that was applied.
-    Report(Reported),
+    Report(UserReport),
     /// A trade, and which of its command it is.
     Trade(Trade, u32),
     /// A user's reports up to this one were before the gateway, or are lost.
@@ -48,7 +49,7 @@ pub(crate) enum Record {
     /// An order of a user that was not executed, and never will be.
     Forgotten(UserId, OrderKey),
     /// A part of a checkpoint.
-    Kept(Kept),
+    Checkpoint(CheckpointPart),
 }
 
 impl Record {
@@ -75,7 +76,7 @@ impl Record {
                 out.byte(FORGOTTEN).int(user.0);
                 out.int((*symbol).into()).int(*id);
             }
-            Self::Kept(kept) => kept.encode(&mut out),
+            Self::Checkpoint(kept) => kept.encode(&mut out),
         }
         out.0
     }
@@ -90,7 +91,7 @@ impl Record {
                 let number = ReportNumber(fields.int()? as u64);
                 let (trade, time_us) = (fields.optional()?, fields.int()?);
                 let (report, _) = decode_report(fields.take(REPORT_BYTES)?).ok()?;
-                Self::Report(Reported {
+                Self::Report(UserReport {
                     number,
                     report,
                     trade,
@@ -107,7 +108,9 @@ impl Record {
                 let (user, symbol) = (UserId(fields.int()?), fields.int()?.try_into().ok()?);
                 Self::Forgotten(user, (symbol, fields.int()?))
             }
-            code if code >= kept::FIRST => Self::Kept(Kept::decode(code, fields)?),
+            code if code >= checkpoint_part::FIRST => {
+                Self::Checkpoint(CheckpointPart::decode(code, fields)?)
+            }
             _ => return None,
         };
         fields.0.is_empty().then_some(record)
@@ -293,14 +296,14 @@ mod tests {
             Record::Order(Box::new(order(1))),
             Record::Forgotten(UserId(7), (-1, 1)),
             Record::Trade(trade, 1),
-            Record::Report(Reported {
+            Record::Report(UserReport {
                 number: ReportNumber(5),
                 report,
                 trade: Some(3),
                 time_us: 9,
                 is_auction: false,
             }),
-            Record::Report(Reported {
+            Record::Report(UserReport {
                 number: ReportNumber(6),
                 report,
                 trade: Some(3),

@@ -7,10 +7,9 @@ use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{Action, ResultCode, SymbolId, UserId};
 
+use super::checkpoint_part::{CheckpointPart, SavedOrder};
 use super::event::{Executed, UserEvent};
-use super::kept::{Kept, KeptOrder};
-use super::order::{Fill, Order, Status};
-use crate::reported::Reported;
+use super::order::{Fill, Order, Status, UserReport};
 use crate::symbols::{Symbol, Symbols};
 
 /// The ids of orders that the gateway places are this and the sequence of their command: programs
@@ -243,7 +242,7 @@ impl Memory {
     /// before it.
     pub(crate) fn apply(
         &mut self,
-        reported: &Reported,
+        reported: &UserReport,
         symbols: &Symbols,
     ) -> [Option<UserEvent>; 2] {
         let event = self.applied(reported, symbols);
@@ -275,7 +274,7 @@ impl Memory {
         }
     }
 
-    fn applied(&mut self, reported: &Reported, symbols: &Symbols) -> Option<UserEvent> {
+    fn applied(&mut self, reported: &UserReport, symbols: &Symbols) -> Option<UserEvent> {
         if reported.number != ReportNumber::default() {
             self.last_report = Some(reported.number);
         }
@@ -391,8 +390,8 @@ impl Memory {
     }
 
     /// Returns the first of the parts of a checkpoint that have all of this.
-    pub(super) const fn kept_first(&self, user: UserId) -> Kept {
-        Kept::User {
+    pub(super) const fn kept_first(&self, user: UserId) -> CheckpointPart {
+        CheckpointPart::User {
             user,
             last_report: self.last_report,
             sequence: self.sequence,
@@ -400,11 +399,11 @@ impl Memory {
     }
 
     /// Returns the parts after the first.
-    pub(super) fn kept(&self) -> Vec<Kept> {
+    pub(super) fn kept(&self) -> Vec<CheckpointPart> {
         let order = |order: &Order, is_open| {
             let key = (order.symbol, order.id);
             let name = (order.symbol, order.client_id.clone());
-            Kept::Order(Box::new(KeptOrder {
+            CheckpointPart::Order(Box::new(SavedOrder {
                 is_open,
                 is_newest: self.by_client_id.get(&name) == Some(&key),
                 former: self.former.get(&key).map(|former| former.1),
@@ -412,16 +411,16 @@ impl Memory {
             }))
         };
         let closed = self.by_end.iter().filter_map(|key| self.closed.get(key));
-        let mut parts: Vec<Kept> = closed.map(|one| order(one, false)).collect();
+        let mut parts: Vec<CheckpointPart> = closed.map(|one| order(one, false)).collect();
         parts.extend(self.open.values().map(|one| order(one, true)));
-        parts.extend(self.fills.iter().copied().map(Kept::Fill));
-        parts.push(Kept::UserEnd);
+        parts.extend(self.fills.iter().copied().map(CheckpointPart::Fill));
+        parts.push(CheckpointPart::UserEnd);
         parts
     }
 
     /// Returns all parts.
     #[cfg(test)]
-    pub(crate) fn parts(&self, user: UserId) -> Vec<Kept> {
+    pub(crate) fn parts(&self, user: UserId) -> Vec<CheckpointPart> {
         let first = self.kept_first(user);
         [vec![first], self.kept()].concat()
     }
@@ -432,8 +431,8 @@ impl Memory {
     }
 
     /// Takes an order of a checkpoint.
-    pub(crate) fn restore(&mut self, kept: KeptOrder) {
-        let KeptOrder { order, former, .. } = kept;
+    pub(crate) fn restore(&mut self, kept: SavedOrder) {
+        let SavedOrder { order, former, .. } = kept;
         let key = (order.symbol, order.id);
         if kept.is_newest {
             let name = (order.symbol, order.client_id.clone());
@@ -701,7 +700,7 @@ mod tests {
                 filled,
                 kind,
             };
-            let reported = Reported {
+            let reported = UserReport {
                 number: ReportNumber(self.number),
                 report,
                 trade,
@@ -891,16 +890,16 @@ mod tests {
         for part in reports.memory.kept() {
             let mut bytes = Writer(Vec::new());
             part.encode(&mut bytes);
-            let read = Kept::decode(bytes.0[0], &mut Bytes(&bytes.0[1..]));
-            if let Kept::Order(order) = read.expect("it is whole") {
+            let read = CheckpointPart::decode(bytes.0[0], &mut Bytes(&bytes.0[1..]));
+            if let CheckpointPart::Order(order) = read.expect("it is whole") {
                 again.memory.restore(*order);
             }
         }
         assert_eq!(held(&again), expected);
     }
 
-    fn kept(order: Order, is_open: bool) -> KeptOrder {
-        KeptOrder {
+    fn kept(order: Order, is_open: bool) -> SavedOrder {
+        SavedOrder {
             order,
             is_open,
             is_newest: true,

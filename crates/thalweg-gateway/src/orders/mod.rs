@@ -10,20 +10,20 @@
 //!    asked for at the exchange.
 //! 4. Who waits for a command waits until the drop copy has passed its number.
 
+mod applied_commands;
+mod checkpoint_part;
 mod committer;
-mod comparing;
 mod event;
 mod fields;
 mod following;
-mod kept;
-mod lists;
 mod log;
 mod memory;
 mod order;
-mod passed;
 mod placing;
 mod positions;
 mod primary;
+mod reconciliation;
+mod reconciliation_queue;
 mod request;
 mod session;
 
@@ -46,27 +46,26 @@ use thalweg_journal::Lsn;
 use thalweg_server::{GatewayLink, OpenOrdersOf, config};
 use tokio::sync::{mpsc, oneshot};
 
+use self::applied_commands::AppliedCommands;
+pub(crate) use self::checkpoint_part::CheckpointPart;
 use self::committer::Committer;
 use self::event::{Balance, UserEvent};
 use self::following::Followers;
 pub(crate) use self::following::{Events, Following};
-pub(crate) use self::kept::Kept;
-use self::lists::Lists;
 pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
 use self::memory::{ORDER_IDS, OrderKey};
-pub(crate) use self::order::{Fill, Order, Status};
-use self::passed::Passed;
+pub(crate) use self::order::{Fill, Order, Status, UserReport};
 pub(crate) use self::placing::Placed;
 use self::positions::Position;
 use self::primary::Primary;
+use self::reconciliation_queue::ReconciliationQueue;
 pub(crate) use self::request::{Amount, Detail, Draft, check_notional, client_id, lots_of};
 use self::session::{Access, Done, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
 use crate::error::ApiError;
 use crate::lock;
-use crate::reported::Reported;
 use crate::symbols::Symbols;
 
 /// Attempts to read balances while more changes than are kept.
@@ -108,9 +107,9 @@ pub(crate) struct Orders {
     access: Access,
     primary: Primary,
     reports: Reports,
-    lists: Arc<Lists>,
+    reconciliation: Arc<ReconciliationQueue>,
     kept: usize,
-    passed: Passed,
+    applied: AppliedCommands,
     best: RwLock<HashMap<SymbolId, BestPrices>>,
     /// The drop copy is not followed any more.
     has_ended: AtomicBool,
@@ -138,14 +137,14 @@ impl Orders {
                 number: link.session,
             },
             primary,
-            lists: Arc::new(Lists::new(
+            reconciliation: Arc::new(ReconciliationQueue::new(
                 link.exchange.clone(),
                 link.reports.clone(),
                 link.session,
             )),
             reports: link.reports.clone(),
             kept: config.orders_kept,
-            passed: Passed::default(),
+            applied: AppliedCommands::default(),
             best: RwLock::default(),
             has_ended: AtomicBool::new(false),
         })
@@ -157,7 +156,7 @@ impl Orders {
             return user;
         }
         let user = self.insert(id);
-        self.lists.want(id);
+        self.reconciliation.want(id);
         user
     }
 
@@ -165,7 +164,7 @@ impl Orders {
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
         let user = users.entry(id).or_insert_with(|| {
             let mut memory = Memory::new(self.kept);
-            memory.sequence = self.lists.executed(id);
+            memory.sequence = self.reconciliation.executed(id);
             Arc::new(User {
                 id,
                 memory: Mutex::new(memory),
@@ -203,18 +202,23 @@ impl Orders {
     pub(crate) fn keep(&self, id: UserId) -> Result<Lsn, GatewayError> {
         let (mut last, parts) = self.begin_to_keep(id)?;
         for part in parts {
-            last = self.log.append(&Record::Kept(part))?;
+            last = self.log.append(&Record::Checkpoint(part))?;
         }
         Ok(last)
     }
 
     /// Appends the first part of a user, and returns the record and the other parts. Its reports
     /// must be applied.
-    pub(crate) fn begin_to_keep(&self, id: UserId) -> Result<(Lsn, Vec<Kept>), GatewayError> {
+    pub(crate) fn begin_to_keep(
+        &self,
+        id: UserId,
+    ) -> Result<(Lsn, Vec<CheckpointPart>), GatewayError> {
         let user = self.user(id);
         // Orders of records before the first part are in the others.
         let memory = user.memory();
-        let first = self.log.append(&Record::Kept(memory.kept_first(id)))?;
+        let first = self
+            .log
+            .append(&Record::Checkpoint(memory.kept_first(id)))?;
         Ok((first, memory.kept()))
     }
 
@@ -264,7 +268,7 @@ impl Orders {
         let resumed = self.reports.resume(user, after, &mut frames);
         if let Some((from, to)) = resumed.gap {
             tracing::error!(%user, %from, %to, "lost reports: open orders are compared");
-            self.lists.want(user);
+            self.reconciliation.want(user);
         }
         let frames = frames.chunks(REPORT_BYTES).zip(resumed.first.0..);
         let decoded = frames.filter_map(|(frame, number)| {
@@ -305,7 +309,7 @@ impl Orders {
             let last = ReportNumber(self.reports.next(*id).0 - 1);
             memory.last_report = Some(last);
             // From now on: a list of before lacks what the reports did since.
-            self.lists.want(*id);
+            self.reconciliation.want(*id);
             Some(Record::Begin(*id, last))
         };
         users.iter().filter_map(begin).collect()
@@ -313,20 +317,23 @@ impl Orders {
 
     /// Returns whether no user's open orders are to be compared.
     pub(crate) fn is_compared(&self) -> bool {
-        self.lists.is_done()
+        self.reconciliation.is_done()
     }
 
     /// Lists that were to come may have been dropped.
     pub(crate) fn list_again(&self) {
-        self.lists.ask_again();
+        self.reconciliation.ask_again();
     }
 
-    /// Returns the reports that are missing of a user's open orders; see [`comparing`]. All reports
-    /// of before the list must be applied.
+    /// Returns the reports that are missing of a user's open orders; see [`reconciliation`]. All
+    /// reports of before the list must be applied.
     pub(crate) fn missing_reports(&self, list: &OpenOrdersOf) -> Vec<ExecutionReport> {
-        let waited = self.lists.answered(list).and(self.tracked(list.user));
+        let waited = self
+            .reconciliation
+            .answered(list)
+            .and(self.tracked(list.user));
         waited.map_or_else(Vec::new, |user| {
-            comparing::missing_reports(&user.memory(), list)
+            reconciliation::missing_reports(&user.memory(), list)
         })
     }
 
@@ -334,7 +341,10 @@ impl Orders {
     /// reports must be applied. Returns whether there were any: the user is to be kept in the log
     /// then, before it is [compared](Self::compared).
     pub(crate) fn close_unknown(&self, list: &OpenOrdersOf) -> bool {
-        let Some((user, asked)) = self.tracked(list.user).zip(self.lists.answered(list)) else {
+        let Some((user, asked)) = self
+            .tracked(list.user)
+            .zip(self.reconciliation.answered(list))
+        else {
             return false;
         };
         let closed = {
@@ -353,8 +363,8 @@ impl Orders {
 
     /// Ends the comparison of a user, if this is the list that was waited for.
     pub(crate) fn compared(&self, list: &OpenOrdersOf) {
-        if self.lists.answered(list).is_some() {
-            self.lists.done(list.user);
+        if self.reconciliation.answered(list).is_some() {
+            self.reconciliation.done(list.user);
         }
     }
 
@@ -391,7 +401,7 @@ impl Orders {
     }
 
     /// Applies a report, which is durable, and sends its event. Returns whether somebody follows.
-    pub(crate) fn apply(&self, reported: &Reported, symbols: &Symbols) -> bool {
+    pub(crate) fn apply(&self, reported: &UserReport, symbols: &Symbols) -> bool {
         let Some(user) = self.tracked(reported.report.owner) else {
             return false;
         };
@@ -444,12 +454,12 @@ impl Orders {
 
     /// All commands below this number are applied.
     pub(crate) fn pass(&self, next: u64) {
-        self.passed.pass(next);
+        self.applied.advance(next);
     }
 
     /// Returns the number below which all commands are applied.
-    pub(crate) fn passed(&self) -> u64 {
-        self.passed.next()
+    pub(crate) fn applied(&self) -> u64 {
+        self.applied.next()
     }
 
     /// Takes a claim of the command log, after all that came before it.
@@ -500,10 +510,10 @@ impl Orders {
     /// -1007, after some time.
     pub(crate) async fn compare(&self, id: UserId) -> Result<(), ApiError> {
         self.user(id);
-        if !self.lists.has(id) {
+        if !self.reconciliation.has(id) {
             return Ok(());
         }
-        let compared = tokio::time::timeout(ANSWER_TIME, self.lists.compared(id)).await;
+        let compared = tokio::time::timeout(ANSWER_TIME, self.reconciliation.compared(id)).await;
         compared.map_err(|_| ApiError::TIMEOUT)
     }
 
@@ -512,7 +522,7 @@ impl Orders {
     /// # Errors
     /// -1007.
     async fn reach(&self, number: u64) -> Result<(), ApiError> {
-        let reached = tokio::time::timeout(ANSWER_TIME, self.passed.reach(number)).await;
+        let reached = tokio::time::timeout(ANSWER_TIME, self.applied.wait_for(number)).await;
         reached.map_err(|_| ApiError::TIMEOUT)
     }
 
@@ -536,7 +546,7 @@ impl Orders {
         self.check()?;
         let claim = self.primary.claim()?;
         let mut memory = user.memory();
-        memory.begin_claim(claim, || self.lists.executed(user.id));
+        memory.begin_claim(claim, || self.reconciliation.executed(user.id));
         let queue = self.queue(user, memory.sequence);
         let permit = queue.try_reserve().map_err(|_| ApiError::BUSY)?;
         let sequence = memory.sequence + 1;
@@ -570,7 +580,7 @@ impl Orders {
             done: Done {
                 sender,
                 noted: noted.map(|key| (Arc::clone(user), key)),
-                lists: Arc::clone(&self.lists),
+                reconciliation: Arc::clone(&self.reconciliation),
                 log: self.log.clone(),
             },
         })));
@@ -589,7 +599,7 @@ impl Orders {
         let last = ReportNumber(self.reports.next(id).0 - 1);
         let lsn = self.append_or_refuse(&Record::Begin(id, last))?;
         memory.last_report = Some(last);
-        self.lists.want(id);
+        self.reconciliation.want(id);
         Ok(Some(lsn))
     }
 

@@ -2,13 +2,24 @@
 
 use serde_json::{Value, json};
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport};
+use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{
     Action, OrderFlags, RejectReason, RemovalReason, ResultCode, SelfTrade, UserId,
 };
 
-use crate::reported::Reported;
 use crate::rest::TimeUnit;
 use crate::symbols::Symbol;
+
+/// A report, and the id of its trade.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct UserReport {
+    pub(crate) number: ReportNumber,
+    pub(crate) report: ExecutionReport,
+    pub(crate) trade: Option<i64>,
+    pub(crate) time_us: i64,
+    /// It is of an auction: both sides pay the taker's fee.
+    pub(crate) is_auction: bool,
+}
 
 macro_rules! names {
     ($(#[$doc:meta])* $type:ident {
@@ -201,7 +212,11 @@ impl Order {
 
     /// Applies a report about it. `symbol` is `None` where it is not listed any more: amounts stay
     /// as they are then. Returns `None` for the refusal of a request, which changes nothing.
-    pub(super) fn apply(&mut self, reported: &Reported, symbol: Option<&Symbol>) -> Option<Change> {
+    pub(super) fn apply(
+        &mut self,
+        reported: &UserReport,
+        symbol: Option<&Symbol>,
+    ) -> Option<Change> {
         let report = &reported.report;
         if self.command != report.command {
             self.taken = (0, 0);
@@ -238,11 +253,7 @@ impl Order {
                     // It is filled as far as the amount goes.
                     self.status = Status::Filled;
                 }
-                match self.status {
-                    Status::Canceled => "CANCELED",
-                    Status::ExpiredInMatch => "TRADE_PREVENTION",
-                    _ => "EXPIRED",
-                }
+                execution_type(self.status)
             }
             Execution::Expired { .. } => {
                 self.status = Status::Expired;
@@ -255,13 +266,8 @@ impl Order {
                     | ResultCode::MatchingRejectedWorkLimit => Status::Expired,
                     _ => Status::Rejected,
                 };
-                match self.status {
-                    Status::Rejected => "REJECTED",
-                    Status::ExpiredInMatch => "TRADE_PREVENTION",
-                    _ => "EXPIRED",
-                }
+                execution_type(self.status)
             }
-            Execution::RequestRejected(_) => return None,
             _ => return None,
         };
         self.updated_us = reported.time_us;
@@ -269,7 +275,7 @@ impl Order {
         Some(Change { what, fill })
     }
 
-    fn trade(&mut self, reported: &Reported, symbol: Option<&Symbol>) -> Option<Fill> {
+    fn trade(&mut self, reported: &UserReport, symbol: Option<&Symbol>) -> Option<Fill> {
         let report = &reported.report;
         let Execution::Trade {
             price,
@@ -452,6 +458,16 @@ pub(crate) const fn side_name(side: Action) -> &'static str {
     match side {
         Action::Ask => "SELL",
         Action::Bid => "BUY",
+    }
+}
+
+/// Returns the execution type of a report that ended an order with this status.
+const fn execution_type(status: Status) -> &'static str {
+    match status {
+        Status::Canceled => "CANCELED",
+        Status::Rejected => "REJECTED",
+        Status::ExpiredInMatch => "TRADE_PREVENTION",
+        _ => "EXPIRED",
     }
 }
 

@@ -100,8 +100,9 @@ impl Orders {
                 return Ok(());
             }
         }
-        self.lists.want(user.id);
-        let compared = tokio::time::timeout(ANSWER_TIME, self.lists.compared(user.id)).await;
+        self.reconciliation.want(user.id);
+        let compared =
+            tokio::time::timeout(ANSWER_TIME, self.reconciliation.compared(user.id)).await;
         compared.map_err(|_| ApiError::TIMEOUT)
     }
 

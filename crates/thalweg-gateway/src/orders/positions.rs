@@ -142,7 +142,7 @@ mod tests {
             positions: Vec::new(),
             waiting: Vec::new(),
         };
-        let (id, number) = (0, fixture.state().orders.passed());
+        let (id, number) = (0, fixture.state().orders.applied());
         let result = QueryResult::Account(view);
         let answered = question.send(QueryAnswer { id, number, result });
         answered.expect("it is waited for");

@@ -15,10 +15,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::User;
 use super::committer::Committer;
-use super::lists::Lists;
 use super::log::{Log, Record};
 use super::memory::{ORDER_IDS, OrderKey};
 use super::primary::Primary;
+use super::reconciliation_queue::ReconciliationQueue;
 use crate::error::ApiError;
 use crate::time_unit::now_us;
 
@@ -73,7 +73,7 @@ pub(super) struct Done {
     pub(super) sender: oneshot::Sender<Result<Executed, ApiError>>,
     /// The order that is noted in its user's memory before the command is executed.
     pub(super) noted: Option<(Arc<User>, OrderKey)>,
-    pub(super) lists: Arc<Lists>,
+    pub(super) reconciliation: Arc<ReconciliationQueue>,
     pub(super) log: Log,
 }
 
@@ -90,7 +90,7 @@ impl Done {
                 Ok((_, ResultCode::Success)) => {}
                 Ok(_) => memory.end_reduction(key),
                 Err(error) if *error == ApiError::TIMEOUT => {
-                    memory.note_unanswered(key, self.lists.want(user.id));
+                    memory.note_unanswered(key, self.reconciliation.want(user.id));
                 }
                 Err(_) => {
                     if memory.forget_unexecuted(key) {
@@ -327,7 +327,7 @@ mod tests {
             done: Done {
                 sender,
                 noted: None,
-                lists: Arc::clone(&orders.lists),
+                reconciliation: Arc::clone(&orders.reconciliation),
                 log: orders.log.clone(),
             },
         };

@@ -314,11 +314,11 @@ mod tests {
     use super::*;
     use crate::keys::ApiKey;
     use crate::link::tests::{Fixture, SYMBOL};
+    use crate::orders::UserReport;
     use crate::params::Params;
-    use crate::reported::Reported;
     use crate::time_unit::TimeUnit;
 
-    fn opened(id: i64) -> Reported {
+    fn opened(id: i64) -> UserReport {
         let report = ExecutionReport {
             command: id as u64,
             owner: UserId(1),
@@ -330,7 +330,7 @@ mod tests {
             filled: 0,
             kind: Execution::New,
         };
-        Reported {
+        UserReport {
             number: ReportNumber(id as u64),
             report,
             trade: None,

@@ -2,12 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod api;
-mod comparing;
 mod conditions;
 mod figures;
 mod fixture;
 mod hostile;
 mod orders;
+mod reconciliation;
 mod recorded;
 mod rows;
 mod rsa;

@@ -12,10 +12,10 @@ use crate::fixture::{Client, Fixture};
 
 const REQUEST: &[u8] = b"GET /api/v3/ping HTTP/1.1\r\nHost: g\r\n\r\n";
 /// ConnectionSlots of the gateway.
-const SEATS: usize = 16;
+const SLOTS: usize = 16;
 
 async fn fixture() -> Fixture {
-    Fixture::with(|config| config.gateway.connections_max = SEATS).await
+    Fixture::with(|config| config.gateway.connections_max = SLOTS).await
 }
 
 /// Connects from an address of this machine.
@@ -42,7 +42,7 @@ async fn is_answered(socket: &mut TcpStream) -> bool {
 async fn an_address_that_takes_all_connections_leaves_half_of_them() {
     let fixture = fixture().await;
     let mut idle = Vec::new();
-    for _ in 0..3 * SEATS {
+    for _ in 0..3 * SLOTS {
         idle.push(connect_from(&fixture, 2).await);
     }
     // Its own newest ones are served, and those of others.
@@ -54,10 +54,10 @@ async fn an_address_that_takes_all_connections_leaves_half_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn websockets_of_an_address_have_half_of_the_seats_and_do_not_go() {
+async fn websockets_of_an_address_have_half_of_the_slots_and_do_not_go() {
     let fixture = fixture().await;
     let mut clients = Vec::new();
-    for _ in 0..SEATS / 2 {
+    for _ in 0..SLOTS / 2 {
         let socket = connect_from(&fixture, 2).await;
         let (socket, _) = client_async("ws://g/ws", socket)
             .await
@@ -94,7 +94,7 @@ async fn two_addresses_do_not_keep_others_out_and_who_has_shown_a_key_stays() {
     let logon = json!({ "id": 1, "method": "session.logon", "params": signed(&key, json!({})) });
     assert_eq!(trader.ask(&logon).await["status"], 200);
     let mut taken = Vec::new();
-    for number in 0..SEATS {
+    for number in 0..SLOTS {
         taken.push(websocket_from(&fixture, 2 + (number % 2) as u8, "/ws").await);
     }
     let mut others = Vec::new();
@@ -111,12 +111,12 @@ async fn two_addresses_do_not_keep_others_out_and_who_has_shown_a_key_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_reads_has_an_eighth_of_the_seats_from_any_addresses() {
+async fn a_key_that_reads_has_an_eighth_of_the_slots_from_any_addresses() {
     let fixture = fixture().await;
     let reader = create(&fixture.keys, KeyKind::Hmac, UserId(2), true).expect("a key");
     let trader = fixture.new_key(KeyKind::Hmac, 1);
     let mut taken = Vec::new();
-    for number in 0..3 * SEATS {
+    for number in 0..3 * SLOTS {
         let path = "/ws-api/v3";
         let mut client = websocket_from(&fixture, 2 + (number % 2) as u8, path)
             .await
@@ -132,7 +132,7 @@ async fn a_key_that_reads_has_an_eighth_of_the_seats_from_any_addresses() {
     let params = signed(&trader, json!({}));
     let logon = json!({ "id": 1, "method": "session.logon", "params": params });
     assert_eq!(client.ask(&logon).await["status"], 200);
-    let gone = taken.len() - SEATS / 8;
+    let gone = taken.len() - SLOTS / 8;
     for client in &mut taken[..gone] {
         assert_eq!(client.closed_code().await, 0);
     }
@@ -144,10 +144,10 @@ async fn a_key_that_reads_has_an_eighth_of_the_seats_from_any_addresses() {
 
 /// A body that never ends has its connection wait, and so go first.
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_bodies_and_heads_leave_their_seats_to_others() {
+async fn slow_bodies_and_heads_leave_their_slots_to_others() {
     let fixture = fixture().await;
     let mut slow = Vec::new();
-    for number in 0..2 * SEATS {
+    for number in 0..2 * SLOTS {
         let mut socket = connect_from(&fixture, 2 + (number % 8) as u8).await;
         let head: &[u8] = match number % 2 {
             0 => b"POST /api/v3/order HTTP/1.1\r\nHost: g\r\nContent-Length: 60000\r\n\r\nsymbol=",

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use self::peer::Pause;
 pub(crate) use self::peer::PeerListener;
-use crate::trouble::Trouble;
+use crate::outage_log::OutageLog;
 
 /// Why a replica has not caught up.
 #[derive(Debug, Error)]
@@ -154,7 +154,7 @@ impl CatchUp {
                 "others do not find yet where this replica gives copies"
             );
         }
-        let (mut silence, mut again) = (Trouble::default(), PEERS_AGAIN);
+        let (mut silence, mut again) = (OutageLog::default(), PEERS_AGAIN);
         // A journal that does not open is reported when the exchange is opened.
         let files = Files::new(&self.directory);
         let mut commands = commands_in(&files, options).unwrap_or(u64::MAX);

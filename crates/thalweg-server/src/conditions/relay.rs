@@ -10,7 +10,7 @@
 //!    lines, and waits until what its sessions sent is delivered.
 //! 5. A relay ends at once when its owner says so, and keeps what the owner gave it until it ends.
 //! 6. Once a session has ended, all that it sent is read, and its client has one time for all:
-//!    until the last of it is due, and [`PARTING`]. So no client keeps what the owner gave by
+//!    until the last of it is due, and [`CLOSE_GRACE`]. So no client keeps what the owner gave by
 //!    reading slowly.
 
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ pub(crate) const READ_BYTES: usize = 16 << 10;
 /// Bytes that a chunk counts beside its own, so that many small ones are bounded too.
 const CHUNK_COST: usize = 64;
 /// How long a client may stay open once its session has ended, and all is due.
-const PARTING: Duration = Duration::from_secs(1);
+const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// How often a session is looked at whose bytes are not read.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long a client may take nothing of what is due.
@@ -174,7 +174,7 @@ async fn run<S: AsyncRead + AsyncWrite>(
         ended = &mut outward => match ended {
             Ok(deadline) => {
                 // Flushed bytes were due before.
-                let deadline = deadline.min(Instant::now() + PARTING);
+                let deadline = deadline.min(Instant::now() + CLOSE_GRACE);
                 let _ = timeout_at(deadline, inward).await;
             }
             // The client is there, but takes nothing, or too slowly.
@@ -274,7 +274,7 @@ impl<D: FnMut(&[u8]) -> Duration> Pump<D> {
                 written = self.write(&mut to, deadline), if !self.waiting.is_empty() => written?,
                 read = next(&mut from, &mut buffer, may_read), if deadline.is_none() => match read {
                     None => is_ending = true,
-                    Some(0) => deadline = Some(self.last_due.max(Instant::now()) + PARTING),
+                    Some(0) => deadline = Some(self.last_due.max(Instant::now()) + CLOSE_GRACE),
                     Some(count) => self.push(buffer[..count].to_vec()),
                 },
             }

@@ -90,7 +90,7 @@ fn removed(message: &str) -> Option<String> {
     })
 }
 
-/// The line, from 1, where an option has its value, if it is in the text.
+/// Returns the line, from 1, where an option has its value, if it is in the text.
 pub(super) fn line_of_option(text: &str, option: &str) -> Option<usize> {
     let table = toml::de::DeTable::parse(text).ok()?;
     let (section, name) = option.split_once('.')?;
@@ -99,7 +99,7 @@ pub(super) fn line_of_option(text: &str, option: &str) -> Option<usize> {
     Some(1 + text[..at].matches('\n').count())
 }
 
-/// The line, from 1, that a TOML error is about.
+/// Returns the line, from 1, that a TOML error is about.
 pub(crate) fn line_of(text: &str, error: &toml::de::Error) -> usize {
     let at = error.span().map_or(0, |span| span.start).min(text.len());
     1 + text.as_bytes()[..at]

@@ -29,7 +29,7 @@ impl Range {
 }
 
 impl Config {
-    /// The numbers that have limits.
+    /// Returns the numbers that have limits.
     pub(super) fn ranges(&self) -> Vec<Range> {
         let s = &self.sessions;
         let (least, out_bytes_max) = (s.heartbeat_min_ms.into(), s.out_bytes_max as u64);

@@ -21,12 +21,12 @@ use thalweg_exchange::{Command, ResultCode, UserId};
 use super::{ExchangeThread, TEND_AFTER};
 use crate::audit::AuditLine;
 use crate::drop_copy::{SharedWriter, writer};
-use crate::execution::ExecutionTimes;
+use crate::execution_times::ExecutionTimes;
 use crate::feed::{Feed, FeedWriter};
 use crate::flow::FlowCounts;
 use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
-use crate::listing::{LIST_TAG, Listing};
 use crate::lock;
+use crate::open_order_queries::{LIST_TAG, OpenOrderQueries};
 use crate::replication::feed_epoch;
 use crate::scheduler::HolderId;
 use crate::session::{Session, SessionId};
@@ -122,7 +122,7 @@ pub(crate) struct Publisher {
     pub(crate) flow: Option<(SessionKey, Arc<FlowCounts>)>,
     /// Where a gateway runs in this process.
     pub(crate) copy: Option<SharedWriter>,
-    pub(crate) listing: Listing,
+    pub(crate) open_order_queries: OpenOrderQueries,
     pub(crate) execution: Arc<ExecutionTimes>,
     pub(crate) readers: Arc<ReportReaders>,
     pub(crate) last_reader: LastReader,
@@ -167,7 +167,7 @@ impl Publisher {
                 self.begin_epoch(feed_epoch(epoch, leads));
             }
             Published::Answer { tag, answered } if tag == LIST_TAG => {
-                if let Some(asked) = self.listing.end()
+                if let Some(asked) = self.open_order_queries.end()
                     && let Some(mut copy) = writer(self.copy.as_ref())
                 {
                     copy.list(asked, &answered);
@@ -520,7 +520,7 @@ mod tests {
             follows: false,
             flow: None,
             copy: Some(Arc::clone(&copy)),
-            listing: Listing::default(),
+            open_order_queries: OpenOrderQueries::default(),
             execution: Arc::clone(&execution),
             readers: Arc::default(),
             last_reader: LastReader::default(),

@@ -59,7 +59,7 @@ pub(super) struct Mark<'b> {
 }
 
 impl<'b> Mark<'b> {
-    /// The first frame of bytes that the writer has made; `None` where they end.
+    /// Returns the first frame of bytes that the writer has made; `None` where they end.
     pub(super) fn first(bytes: &'b [u8]) -> Option<Self> {
         let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
         let frame = bytes.get(..length.max(1))?;
@@ -81,7 +81,7 @@ impl<'b> Mark<'b> {
     }
 }
 
-/// All frames of bytes.
+/// Returns all frames of bytes.
 pub(super) fn marks(bytes: &[u8]) -> impl Iterator<Item = Mark<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

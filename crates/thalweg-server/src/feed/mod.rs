@@ -19,7 +19,6 @@
 mod books;
 mod chunk;
 mod feed_writer;
-mod requested;
 mod subscription;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,8 +36,7 @@ use crate::lock;
 use self::books::Books;
 use self::chunk::{Chunk, Pieces};
 pub(crate) use self::feed_writer::FeedWriter;
-pub(crate) use self::requested::Requested;
-pub(crate) use self::subscription::Subscription;
+pub(crate) use self::subscription::{Requested, Subscription};
 
 /// Bytes that wait for the feed's task.
 pub(crate) const INLET_BYTES_MAX: usize = 16 << 20;

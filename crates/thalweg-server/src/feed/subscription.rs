@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use thalweg_exchange::SymbolId;
 use thalweg_exchange::codec::session::{
-    Conflated, ServerFrame, encode_server_frame, server_frame_bytes,
+    Conflated, ServerFrame, Symbols, encode_server_frame, server_frame_bytes,
 };
 use thalweg_exchange::market::Epoch;
 use tokio::sync::broadcast::error::TryRecvError;
 
 use super::books::Books;
 use super::chunk::{Chunk, marks};
-use super::requested::Requested;
 use super::{ChunkReceiver, Feed};
 use crate::counters::raise;
 use crate::lock;
@@ -21,6 +20,35 @@ use crate::lock;
 pub(super) const TAKE_BYTES: usize = 1 << 16;
 /// Bytes that looking for a snapshot counts as.
 const LOOK_UP_BYTES: usize = 256;
+
+/// The market data that a session has asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Requested {
+    pub(crate) all: bool,
+    /// Shared by the session and its subscription, until the session changes it.
+    pub(crate) symbols: Arc<BTreeSet<SymbolId>>,
+}
+
+impl Requested {
+    /// Adds symbols.
+    pub(crate) fn add(&mut self, symbols: &Symbols<'_>) {
+        self.all |= symbols.is_all();
+        Arc::make_mut(&mut self.symbols).extend(symbols.iter());
+    }
+
+    /// Takes symbols away; all of them, with the subscription to all. A symbol that is named has no
+    /// effect on that.
+    pub(crate) fn remove(&mut self, symbols: &Symbols<'_>) {
+        if symbols.is_all() {
+            *self = Self::default();
+            return;
+        }
+        let named = Arc::make_mut(&mut self.symbols);
+        for symbol in symbols.iter() {
+            named.remove(&symbol);
+        }
+    }
+}
 
 /// Symbols whose snapshots are still to be given.
 #[derive(Debug, Default)]

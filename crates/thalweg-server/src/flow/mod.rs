@@ -9,12 +9,12 @@
 //! users.
 
 mod generated_market;
-mod pace;
 mod recorded;
 mod run;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use thalweg_exchange::durable::Executed;
 use thalweg_exchange::session::{Role, SessionKey};
@@ -24,12 +24,31 @@ use crate::conditions::NetworkConditions;
 use crate::counters::{raise, read};
 
 pub use self::generated_market::{GeneratedMarket, funded_users};
-pub use self::pace::Pace;
 pub use self::recorded::{FlowEvent, Recorded, TimedEvent};
 pub(crate) use self::run::FlowRun;
 
 /// The first id of a flow's users; those below are for others.
 pub const FLOW_USERS: i64 = 1_000_000_000_000;
+
+/// The speed of a flow, and where it begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// How many times as fast as recorded; `None` for as fast as the exchange takes it.
+    pub speed: Option<f64>,
+    /// The events before this one are executed at once.
+    pub from: u64,
+}
+
+impl Pace {
+    /// Returns when an event is due. `origin` is an event with its time, and when it was executed.
+    pub(crate) fn due(self, event: u64, due_ns: u64, origin: (u64, Instant)) -> Option<Instant> {
+        let speed = self.speed.filter(|_| event >= self.from)?;
+        let after_ns = due_ns.saturating_sub(origin.0) as f64 / speed;
+        // Beyond a century it waits for the end of the server.
+        let after = Duration::from_nanos(after_ns.min(3e18) as u64);
+        Some(origin.1 + after)
+    }
+}
 
 /// The events of a market.
 #[derive(Debug)]
@@ -134,7 +153,7 @@ impl Flow {
     }
 }
 
-/// Whether a session is that of a flow.
+/// Returns whether a session is that of a flow.
 pub(crate) const fn is_flow(key: SessionKey) -> bool {
     key.holder < 0
 }
@@ -219,7 +238,27 @@ impl FlowCounts {
     }
 }
 
-/// Whether a user belongs to a flow.
+/// Returns whether a user belongs to a flow.
 const fn is_flow_user(user: UserId) -> bool {
     user.0 >= FLOW_USERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_due_by_speed_and_at_once_before_the_first_that_is_wanted() {
+        let now = Instant::now();
+        let due = |speed, from, due_ns| {
+            let due = Pace { speed, from }.due(7, due_ns, (1_000, now));
+            due.map(|due| due.duration_since(now).as_nanos())
+        };
+        assert_eq!(due(Some(1.0), 0, 3_000), Some(2_000));
+        assert_eq!(due(Some(10.0), 7, 3_000), Some(200));
+        assert_eq!(due(Some(0.5), 7, 3_000), Some(4_000));
+        assert_eq!(due(Some(1.0), 7, 500), Some(0));
+        assert_eq!(due(Some(1.0), 8, 3_000), None);
+        assert_eq!(due(None, 0, 3_000), None);
+    }
 }

@@ -123,7 +123,7 @@ impl Recorded {
     }
 }
 
-/// Whether a command sets users and symbols up, which a further lap has already.
+/// Returns whether a command sets users and symbols up, which a further lap has already.
 const fn is_set_up(command: &Command) -> bool {
     matches!(
         command,

@@ -79,14 +79,14 @@ pub(crate) struct Client {
 }
 
 /// How long a client waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Client {
     /// A connection without a hello.
     pub(crate) fn silent(to: SocketAddr) -> Client {
         let stream = TcpStream::connect(to).expect("the server listens");
         stream.set_nodelay(true).expect("a socket has the option");
-        let set = stream.set_read_timeout(Some(PATIENCE));
+        let set = stream.set_read_timeout(Some(TIMEOUT));
         set.expect("a socket has it");
         let bytes = Vec::new();
         Client { stream, bytes }
@@ -158,7 +158,7 @@ impl Client {
         if let Ok(count) = self.stream.read(&mut more) {
             self.bytes.extend_from_slice(&more[..count]);
         }
-        wait(&self.stream, PATIENCE);
+        wait(&self.stream, TIMEOUT);
     }
 
     /// Returns the next frame; `None` where the connection ends within a frame.

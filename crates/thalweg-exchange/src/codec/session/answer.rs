@@ -89,7 +89,7 @@ impl Form for RefusedForm {
     }
 }
 
-/// A refusal by its code and its limit, and where those are.
+/// Returns a refusal by its code and its limit, and where those are.
 pub(super) fn refusal(
     (code, at): (u8, usize),
     (limit, limit_at): (U32, usize),

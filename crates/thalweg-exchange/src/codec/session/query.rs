@@ -156,7 +156,7 @@ pub struct QueryAnswer {
 }
 
 impl QueryAnswer {
-    /// How many of the orders fit into a frame.
+    /// Returns how many of the orders fit into a frame.
     fn fitting(orders: &[OpenOrder]) -> usize {
         orders
             .len()

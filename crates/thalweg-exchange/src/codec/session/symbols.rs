@@ -118,7 +118,7 @@ impl fmt::Debug for Symbols<'_> {
     }
 }
 
-/// The length of a list that is next below `length`; and what it must be for all.
+/// Returns the length of a list that is next below `length`; and what it must be for all.
 pub(super) fn length_up_to(length: usize, own: u8) -> usize {
     if own == ALL {
         return HEAD_BYTES;

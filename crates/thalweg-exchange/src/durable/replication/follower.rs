@@ -5,15 +5,15 @@ use std::io;
 use thalweg_journal::Storage;
 
 use super::batch::{Batch, BatchHead, count_of};
-use super::belonging::{log_of, note_log};
-use super::halted::HaltReason;
-use super::kept::Kept;
-use super::leading::{BatchQueue, Outlet};
+use super::halt_reason::HaltReason;
+use super::leading::{BatchQueue, BatchSink};
 use super::log::{Claim, CommandLog, LogError, StoredBatch, Tail, WriteOutcome};
+use super::log_file::{log_of, note_log};
+use super::log_retention::LogRetention;
 use super::sequencer::Sequencer;
 use crate::durable::error::shortage;
 use crate::durable::exchange::Exchange;
-use crate::durable::replicating::NotExecuted;
+use crate::durable::replica::NotExecuted;
 
 /// The findings of one look at the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub struct Follower<S: Storage> {
     /// The end of the log, as far as it was read or is known to be there.
     end: u64,
     /// Batches that the log has, as far as this replica has read them.
-    kept: Kept,
+    kept: LogRetention,
     /// Whether the digest of a batch was compared with this replica's own.
     is_compared: bool,
     /// Whether its directory has a note of the log.
@@ -136,7 +136,7 @@ impl<S: Storage> Follower<S> {
             epoch: 0,
             partial: None,
             end: 0,
-            kept: Kept::new(kept_bytes_max),
+            kept: LogRetention::new(kept_bytes_max),
             is_compared: false,
             is_noted: false,
             faults,
@@ -492,17 +492,17 @@ impl<S: Storage> Follower<S> {
     }
 
     /// Becomes the primary: [`PollOutcome::may_lead`] was true in the last look at the log. The
-    /// exchange writes through the outlet that `start` returns.
+    /// exchange writes through the sink that `start` returns.
     pub(super) fn lead(
         &mut self,
-        start: impl FnOnce(Sequencer, BatchQueue, Kept) -> io::Result<Box<dyn Outlet>>,
+        start: impl FnOnce(Sequencer, BatchQueue, LogRetention) -> io::Result<Box<dyn BatchSink>>,
     ) -> Result<(), HaltReason> {
         let claim = self.claimed.take().expect("the log is this replica's");
-        let kept = std::mem::replace(&mut self.kept, Kept::new(0));
+        let kept = std::mem::replace(&mut self.kept, LogRetention::new(0));
         let queue = BatchQueue::new(claim.epoch, self.exchange.number(), self.previous);
-        let outlet = start(Sequencer::new(claim.clone(), self.newest), queue, kept);
-        let outlet = outlet.map_err(|error| HaltReason::Thread(error.to_string()))?;
-        self.exchange.begin_to_lead(&claim, outlet);
+        let sink = start(Sequencer::new(claim.clone(), self.newest), queue, kept);
+        let sink = sink.map_err(|error| HaltReason::Thread(error.to_string()))?;
+        self.exchange.begin_to_lead(&claim, sink);
         Ok(())
     }
 }

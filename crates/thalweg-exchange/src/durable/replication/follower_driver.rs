@@ -8,9 +8,9 @@ use std::{fmt, io, thread};
 use thalweg_journal::Storage;
 
 use super::follower::{Claiming, Follower, PollOutcome, Question, Read};
-use super::halted::HaltReason;
+use super::halt_reason::HaltReason;
 use super::log::{Claim, CommandLog, LogError, WriteOutcome};
-use super::sequencing::{self, NOTE_EVERY};
+use super::sequencer_thread::{self, NOTE_EVERY};
 use crate::durable::exchange::Exchange;
 use crate::durable::options::Wake;
 
@@ -368,7 +368,7 @@ impl<S: Storage> FollowerDriver<S> {
     pub fn stats(&self) -> ReplicaStats {
         let exchange = self.exchange();
         let silent = match self.leads() {
-            true => exchange.log_trouble().map(|(time, _)| time),
+            true => exchange.log_outage().map(|(time, _)| time),
             false => matches!(self.looked, LogStatus::Waits(_)).then(|| self.answered.elapsed()),
         };
         let commands = match self.leads() {
@@ -454,7 +454,7 @@ impl<S: Storage> FollowerDriver<S> {
             // Where it gives copies may have been refused until now.
             let place = self.options.peer_place.take();
             self.replica.lead(|sequencer, queue, kept| {
-                sequencing::start((look.log, sequencer, queue), (kept, place), wake)
+                sequencer_thread::start((look.log, sequencer, queue), (kept, place), wake)
             })?;
             self.reader = None;
             return Ok(FollowOutcome::Leads);
@@ -495,7 +495,7 @@ impl<S: Storage> FollowerDriver<S> {
         Ok(polled)
     }
 
-    /// Whether this replica may take over after a look at the log.
+    /// Returns whether this replica may take over after a look at the log.
     fn may_claim(&mut self, polled: &PollOutcome, times: [Instant; 2]) -> bool {
         let silent_for = self.silence.note(polled.revision, times);
         match polled.revision {
@@ -513,7 +513,7 @@ pub(super) mod tests {
 
     use thalweg_journal::{Fault, Lsn, Operation, Reader};
 
-    use super::super::belonging::{forget_log, log_of, note_log};
+    use super::super::log_file::{forget_log, log_of, note_log};
     use super::*;
     use crate::command::{AccountSpec, Command};
     use crate::durable::error::{ExchangeError, SubmitError};
@@ -784,7 +784,7 @@ pub(super) mod tests {
         log.world().cut_off = Some("first".to_owned());
         submit(&mut first, 2);
         // Its batch is under way then.
-        while first.log_trouble().is_none() {
+        while first.log_outage().is_none() {
             thread::yield_now();
         }
         submit(&mut first, 3);
@@ -1023,17 +1023,17 @@ pub(super) mod tests {
     #[test]
     fn a_log_that_does_not_answer_is_seen() {
         let (log, first) = primary();
-        assert_eq!(first.log_trouble(), None);
+        assert_eq!(first.log_outage(), None);
         log.world().cut_off = Some("first".to_owned());
         let text = loop {
-            match first.log_trouble() {
+            match first.log_outage() {
                 Some((_, text)) => break text,
                 None => thread::yield_now(),
             }
         };
         assert_eq!(text, "no answer in time");
         log.world().cut_off = None;
-        while first.log_trouble().is_some() {
+        while first.log_outage().is_some() {
             thread::yield_now();
         }
         first.close().expect("it ends in order");

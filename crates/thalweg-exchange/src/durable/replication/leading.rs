@@ -81,7 +81,7 @@ impl BatchQueue {
 }
 
 /// The way from an exchange to the sequencer that writes its batches.
-pub(in crate::durable) trait Outlet: Send {
+pub(in crate::durable) trait BatchSink: Send {
     /// Hands all over that is pending.
     fn offer(&mut self, pending: &mut Pending);
 
@@ -97,14 +97,14 @@ pub(in crate::durable) trait Outlet: Send {
     }
 
     /// Returns why the log does not answer, where it does not.
-    fn trouble(&self) -> Option<Trouble> {
+    fn outage(&self) -> Option<LogOutage> {
         None
     }
 }
 
 /// A log does not answer.
 #[derive(Clone, Debug)]
-pub(in crate::durable) struct Trouble {
+pub(in crate::durable) struct LogOutage {
     /// When it answered last.
     pub(in crate::durable) since: Instant,
     /// The last error.
@@ -115,10 +115,10 @@ pub(in crate::durable) struct Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::durable) struct Fenced;
 
-/// The way of an exchange that writes no more.
-struct Gone;
+/// The sink of an exchange that writes no more.
+struct ClosedSink;
 
-impl Outlet for Gone {
+impl BatchSink for ClosedSink {
     fn offer(&mut self, _: &mut Pending) {}
 
     fn poll(&mut self) -> Result<Option<SealedBatch>, Fenced> {
@@ -132,7 +132,7 @@ impl Outlet for Gone {
 
 /// The state of an exchange that writes the log.
 pub(in crate::durable) struct Leading {
-    outlet: Box<dyn Outlet>,
+    sink: Box<dyn BatchSink>,
     epoch: u64,
     /// Commands that were not handed over yet.
     pub(in crate::durable) pending: Pending,
@@ -148,9 +148,9 @@ pub(in crate::durable) struct Leading {
 
 impl Leading {
     /// `executed` is the digest of all commands so far, which are in the log.
-    pub(in crate::durable) fn new(outlet: Box<dyn Outlet>, epoch: u64, executed: Digest) -> Self {
+    pub(in crate::durable) fn new(sink: Box<dyn BatchSink>, epoch: u64, executed: Digest) -> Self {
         Self {
-            outlet,
+            sink,
             epoch,
             pending: Pending::default(),
             executed,
@@ -179,7 +179,7 @@ impl Leading {
     /// Returns the next batch that was acknowledged.
     pub(in crate::durable) fn take_acked(&mut self) -> Result<Option<Arc<Vec<u8>>>, Fenced> {
         // Also where nothing is under way: another claim stops the writer at once.
-        let Some(batch) = self.outlet.poll()? else {
+        let Some(batch) = self.sink.poll()? else {
             return Ok(None);
         };
         (self.acked, self.since) = (batch.end, Instant::now());
@@ -187,16 +187,16 @@ impl Leading {
     }
 
     pub(in crate::durable) fn has_ended(&self) -> bool {
-        self.outlet.has_ended()
+        self.sink.has_ended()
     }
 
-    pub(in crate::durable) fn trouble(&self) -> Option<Trouble> {
-        self.outlet.trouble()
+    pub(in crate::durable) fn outage(&self) -> Option<LogOutage> {
+        self.sink.outage()
     }
 
     /// Gives the way to the log up, so that heartbeats end, and another replica takes over.
     pub(in crate::durable) fn end(&mut self) {
-        self.outlet = Box::new(Gone);
+        self.sink = Box::new(ClosedSink);
     }
 
     /// Returns for how long the log has acknowledged nothing of what was handed over.
@@ -217,7 +217,7 @@ impl Leading {
             self.since = Instant::now();
         }
         self.offered = executed;
-        self.outlet.offer(&mut self.pending);
+        self.sink.offer(&mut self.pending);
     }
 }
 

@@ -26,29 +26,29 @@
 //! `docs/replication.md` says what is promised, and how it is operated.
 
 pub(in crate::durable) mod batch;
-pub(in crate::durable) mod belonging;
 pub mod copying;
 mod follower;
 mod follower_driver;
-mod halted;
-mod kept;
+mod halt_reason;
 pub(in crate::durable) mod leading;
 pub(in crate::durable) mod log;
+pub(in crate::durable) mod log_file;
+mod log_retention;
 mod packing;
 mod sequencer;
-mod sequencing;
+mod sequencer_thread;
 #[cfg(test)]
 mod simulation;
 
 pub use self::batch::{
     BATCH_BYTES, BATCH_VERSION, Batch, BatchError, BatchHead, RECORD_BYTES_MAX, pack,
 };
-pub use self::belonging::{LOG_FILE, forget_log, log_of, note_log};
 pub use self::follower::{Follower, PollOutcome};
 pub use self::follower_driver::{
     FollowOptions, FollowOutcome, FollowerDriver, LogStatus, ReplicaStats,
 };
-pub use self::halted::HaltReason;
+pub use self::halt_reason::HaltReason;
 pub use self::log::{Claim, CommandLog, LogError, LogStart, StoredBatch, Tail, WriteOutcome};
+pub use self::log_file::{LOG_FILE, forget_log, log_of, note_log};
 pub use self::sequencer::{Sequencer, Step};
-pub use self::sequencing::HUNG;
+pub use self::sequencer_thread::HUNG;

@@ -24,7 +24,7 @@ pub(crate) fn snapshot_name(commands: u64) -> String {
     format!("snapshot-{commands:020}.thw")
 }
 
-/// The number in a snapshot's name; none for other files.
+/// Returns the number in a snapshot's name; none for other files.
 pub(crate) fn snapshot_commands(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("snapshot-")?.strip_suffix(".thw")?;
     let is_ours = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -72,7 +72,7 @@ fn fill(file: &impl StorageFile, offset: u64, into: &mut [u8]) -> Result<usize, 
     done.map_err(|error| SnapshotFileError::Io(error.to_string()))
 }
 
-/// A snapshot's file, and what it says of itself, if it is as long as it says.
+/// Returns a snapshot's file, and what it says of itself, if it is as long as it says.
 fn open<S: Storage>(
     storage: &S,
     name: &str,
@@ -92,7 +92,7 @@ fn open<S: Storage>(
     }
 }
 
-/// All bytes of a snapshot. Memory is taken for what its header says, not for any file.
+/// Returns all bytes of a snapshot. Memory is taken for what its header says, not for any file.
 fn read<S: Storage>(storage: &S, name: &str) -> Result<Vec<u8>, SnapshotFileError> {
     let (file, header) = open(storage, name)?;
     let length = header.file_bytes();
@@ -132,7 +132,7 @@ pub(crate) fn checked_header<S: Storage>(
 /// A snapshot's full name, and the error in it.
 pub(crate) type Flawed = (String, SnapshotFileError);
 
-/// All bytes of a snapshot.
+/// Returns all bytes of a snapshot.
 pub(crate) fn read_file<S: Storage>(storage: &S, commands: u64) -> Result<Vec<u8>, Flawed> {
     let name = snapshot_name(commands);
     read(storage, &name).map_err(|why| (format!("{}/{name}", storage.location()), why))
@@ -224,7 +224,7 @@ pub(crate) fn newest<S: Storage>(
     }
 }
 
-/// Whether a snapshot is what its name says, of this exchange.
+/// Returns whether a snapshot is what its name says, of this exchange.
 fn check(
     commands: u64,
     journal: u64,

@@ -80,7 +80,7 @@ pub(crate) struct Moment {
     pub(crate) sessions: SessionLimits,
 }
 
-/// All bytes of a snapshot, and its header.
+/// Returns all bytes of a snapshot, and its header.
 pub(crate) fn encode(state: &State, tables: &Tables, moment: Moment) -> (Vec<u8>, SnapshotHeader) {
     let mut out = vec![0; HEADER_BYTES];
     encode_state(state, &mut out);
@@ -137,7 +137,7 @@ pub(crate) fn decode(
 }
 
 impl SnapshotHeader {
-    /// How long the file is, by its header.
+    /// Returns how long the file is, by its header.
     pub(crate) fn file_bytes(&self) -> u64 {
         let parts = [self.state_bytes, self.sessions_bytes, self.reports_bytes];
         let fixed = (HEADER_BYTES + SUM_BYTES) as u64;

@@ -9,7 +9,6 @@
 mod disk;
 mod file;
 mod file_error;
-mod outcome;
 mod saved;
 mod writer;
 
@@ -29,15 +28,15 @@ pub(super) use self::disk::{
 use self::file::Moment;
 pub use self::file::SnapshotHeader;
 pub use self::file_error::{SNAPSHOT_VERSION, Skipped, SnapshotFileError};
-pub use self::outcome::{ArchiveStats, SnapshotMade, SnapshotStats};
 pub(super) use self::writer::Writer;
 use super::error::SnapshotWriteError;
 use super::options::{SessionLimits, SnapshotOptions};
+use super::stats::SnapshotStats;
 use super::tables::{Reports, Tables};
 use crate::digest::Digest;
 use crate::engine::state::State;
 
-/// All bytes of the snapshot of this state.
+/// Returns all bytes of the snapshot of this state.
 pub(super) fn all_of(
     state: &State,
     tables: &Tables,
@@ -103,7 +102,8 @@ impl<S: Storage> Snapshots<S> {
         self.due_bytes = self.due_bytes.saturating_sub(bytes);
     }
 
-    /// Whether a snapshot is due when `bytes` bytes of commands came since the exchange was opened.
+    /// Returns whether a snapshot is due when `bytes` bytes of commands came since the exchange was
+    /// opened.
     #[inline]
     pub(super) fn is_due_by(&self, bytes: u64) -> bool {
         bytes >= self.due_bytes

@@ -10,12 +10,13 @@ use thalweg_journal::{Archived, Error as JournalError, Lsn, Shared, Storage};
 use super::disk::{self, list, newest, snapshot_name};
 use super::file::{self, Moment};
 use super::file_error::Skipped;
-use super::{ArchiveStats, SnapshotMade, lock};
+use super::lock;
 use crate::digest::Digest;
 use crate::durable::error::{OpenError, SnapshotWriteError};
 use crate::durable::faults::{Faults, Seeded};
 use crate::durable::options::SessionLimits;
 use crate::durable::replay::{Image, Replayer};
+use crate::durable::stats::{ArchiveStats, SnapshotMade};
 use crate::durable::tables::{Reports, Tables};
 use crate::engine::state::State;
 
@@ -206,7 +207,7 @@ impl<S: Storage> Writer<S> {
         lock(&self.damaged).extend(skipped.iter().map(|one| one.commands));
     }
 
-    /// Whether a snapshot is one of ours, and its checksum agrees.
+    /// Returns whether a snapshot is one of ours, and its checksum agrees.
     fn is_whole(&self, commands: u64) -> bool {
         let name = snapshot_name(commands);
         !lock(&self.damaged).contains(&commands)

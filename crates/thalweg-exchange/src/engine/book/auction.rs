@@ -97,8 +97,8 @@ impl Walk {
         price_or(self.ask, ABOVE) <= price_or(self.bid, BELOW)
     }
 
-    /// The lowest and the highest price of the smallest surplus, of those between the worst ask and
-    /// the worst bid that traded: at these, all of it trades.
+    /// Returns the lowest and the highest price of the smallest surplus, of those between the worst
+    /// ask and the worst bid that traded: at these, all of it trades.
     fn prices(
         &self,
         (low, high): (i128, i128),
@@ -209,8 +209,8 @@ impl Book {
         })
     }
 
-    /// Lots of each price of a side inside the band, hidden ones included, best first, from behind
-    /// the price `last` on: orders outside will not be there any more.
+    /// Returns lots of each price of a side inside the band, hidden ones included, best first, from
+    /// behind the price `last` on: orders outside will not be there any more.
     fn lots_beyond(&self, side: Action, last: Option<i64>) -> impl Iterator<Item = Lots> + '_ {
         let (low, high) = self.band;
         let (best, worst) = match side {
@@ -399,7 +399,7 @@ impl Book {
         best.is_some_and(|best| best ^ mask(side) <= price ^ mask(side))
     }
 
-    /// The order of a side that is first in time at the best price; there must be one.
+    /// Returns the order of a side that is first in time at the best price; there must be one.
     fn head(&mut self, side: Action) -> u32 {
         let key = self.ladder.find_best_key(side);
         let level = self.ladder.level_of(side, key ^ mask(side));

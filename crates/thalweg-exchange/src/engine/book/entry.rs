@@ -109,8 +109,8 @@ impl Book {
         self.end_taking((place, asked, origin), &taker, (first, rules), events)
     }
 
-    /// Whether a new order is rejected for its id before it trades: else reports on it would have
-    /// the same id as those on another order.
+    /// Returns whether a new order is rejected for its id before it trades: else reports on it
+    /// would have the same id as those on another order.
     #[inline(always)]
     pub(super) fn is_taken(&mut self, place: &Place, rules: &Rules) -> bool {
         let key = self.key(place.uid, place.order_id);
@@ -120,8 +120,8 @@ impl Book {
             && self.find(key).is_some()
     }
 
-    /// The worst key that an order takes which has a budget, or the market's price, or must be
-    /// filled whole; or why it may not even take.
+    /// Returns the worst key that an order takes which has a budget, or the market's price, or must
+    /// be filled whole; or why it may not even take.
     #[inline(never)]
     pub(super) fn limit_of(
         &mut self,
@@ -321,7 +321,7 @@ impl Book {
 // happen whole or not at all.
 
 impl Book {
-    /// Whether an order of some lots would trade at once.
+    /// Returns whether an order of some lots would trade at once.
     fn would_take(&mut self, action: Action, price: i64) -> bool {
         let side = action.opposite();
         let is_reached = self.ladder.reaches(side, price ^ mask(side));
@@ -408,7 +408,7 @@ impl Book {
         Some(moved)
     }
 
-    /// Whether an order of this side would take at this price.
+    /// Returns whether an order of this side would take at this price.
     #[inline]
     pub(super) fn crosses(&mut self, side: Action, price: i64) -> bool {
         let opposite = side.opposite();

@@ -2,8 +2,9 @@
 //! users are in `docs/exchange-rules.md`, "Iceberg orders".
 //!
 //! *State*: the displayed lots of a resting order are its node's `left`, which its level counts.
-//! The hidden lots are in its [`Terms`], and summed by side and price in [`super::ColdState`]. An
-//! order whose node has no mark [`HIDES`] displays all its lots.
+//! The hidden lots are in its [`Terms`], and summed by side and price in
+//! [`ColdState`](super::conditions::ColdState). An order whose node has no mark [`HIDES`] displays
+//! all its lots.
 //!
 //! *Where displayed lots change*: `Book::rest` sets the first ones, which no event reports.
 //! `Book::fill` replenishes them, and appends the order to its queue, when all of them are filled
@@ -30,13 +31,6 @@ pub(super) fn displayed(left: i64, display: Option<i64>) -> i64 {
 /// Returns how often a display of at least one lot is replenished until no lots are hidden.
 fn replenishments(hidden: i64, display: i64) -> i128 {
     (i128::from(hidden) + i128::from(display) - 1) / i128::from(display)
-}
-
-impl Terms {
-    /// Returns how many lots are displayed at a time, while any are hidden.
-    pub(super) fn display_in_use(&self) -> Option<i64> {
-        (self.hidden > 0).then_some(self.display)
-    }
 }
 
 impl Book {
@@ -162,7 +156,8 @@ mod tests {
         assert_eq!(replenishments(i64::MAX, i64::MAX), 1);
     }
 
-    /// A book with an ask of user 1 that displays 3 of 10 lots, and one of user 2 behind it.
+    /// Returns a book with an ask of user 1 that displays 3 of 10 lots, and one of user 2 behind
+    /// it.
     fn book() -> Book {
         let mut book = Book::with_capacity(SymbolSpec::default(), &Rules::MENDED, 0);
         for (uid, display) in [(1, Some(3)), (2, None)] {
@@ -183,7 +178,8 @@ mod tests {
         slot.expect("it rests")
     }
 
-    /// The owner, the displayed and the hidden lots of each order, and the lots of the level.
+    /// Returns the owner, the displayed and the hidden lots of each order, and the lots of the
+    /// level.
     fn queue(book: &Book) -> (Vec<(i64, i64, i64)>, i64) {
         let orders = book.orders(Action::Ask);
         let lots = orders.map(|order| {

@@ -52,9 +52,9 @@ pub(super) struct Ladder {
     /// A tick that was occupied when it was looked at.
     seen: u32,
     /// Far commands to go before the window may move.
-    patience: u32,
+    move_delay: u32,
     /// How often they went.
-    impatience: u32,
+    move_delay_ends: u32,
     /// True while there is no window, since the book may be crossed.
     is_shut: bool,
     /// True while the window leaves its old place.
@@ -87,8 +87,8 @@ impl Ladder {
             bound: [NO_KEY; 2],
             far: [Far::new(), Far::new()],
             far_best: [NO_KEY; 2],
-            patience: 0,
-            impatience: 0,
+            move_delay: 0,
+            move_delay_ends: 0,
             wide: None,
             owners: None,
             is_shut: false,
@@ -96,20 +96,20 @@ impl Ladder {
         }
     }
 
-    /// The distance of a price from tick 0: a tick of the window if below its width.
+    /// Returns the distance of a price from tick 0: a tick of the window if below its width.
     #[inline]
     const fn offset(&self, price: i64) -> u64 {
         price.wrapping_sub(self.base).cast_unsigned()
     }
 
-    /// The slot of the level of a price in the window.
+    /// Returns the slot of the level of a price in the window.
     #[inline]
     pub(super) fn window_level(&self, price: i64) -> Option<u32> {
         let offset = self.offset(price);
         (offset < self.occupied.width()).then_some(offset as u32)
     }
 
-    /// The slot of the level of a price at which something rests.
+    /// Returns the slot of the level of a price at which something rests.
     #[inline]
     pub(super) fn level_of(&self, side: Action, price: i64) -> u32 {
         let offset = self.offset(price);
@@ -120,7 +120,7 @@ impl Ladder {
         }
     }
 
-    /// The slot of the level with this key, if that side has one.
+    /// Returns the slot of the level with this key, if that side has one.
     pub(super) fn level_at(&self, side: Action, key: i64) -> Option<u32> {
         let level = self.level_of(side, key ^ mask(side));
         if level == NONE || self.nodes[level].tag == 0 {
@@ -202,14 +202,14 @@ impl Ladder {
         self.link(slot, level, left);
         let bound = &mut self.bound[side as usize];
         *bound = (*bound).min(key);
-        self.patience = self.patience.saturating_sub(1);
+        self.move_delay = self.move_delay.saturating_sub(1);
         if self.is_shut {
             return;
         }
-        if self.is_on_its_way() {
-            self.go_on();
-        } else if self.patience == 0 || self.window_is_empty() {
-            self.consider_moving();
+        if self.is_moving() {
+            self.step_move();
+        } else if self.move_delay == 0 || self.window_is_empty() {
+            self.move_if_useful();
         }
     }
 
@@ -376,20 +376,22 @@ pub struct Level {
 // The best price of a side, and the next.
 
 impl Ladder {
-    /// Whether an order of the other side that takes keys up to `limit` finds none for certain.
+    /// Returns whether an order of the other side that takes keys up to `limit` finds none for
+    /// certain.
     #[inline(always)]
     pub(super) const fn is_beyond(&self, side: Action, limit: i64) -> bool {
         self.bound[side as usize] > limit
     }
 
-    /// Whether an order of the other side that takes keys up to `limit` would find one. (Of the
-    /// last key it is not certain.)
+    /// Returns whether an order of the other side that takes keys up to `limit` would find one. (Of
+    /// the last key it is not certain.)
     #[inline]
     pub(super) fn reaches(&mut self, side: Action, limit: i64) -> bool {
         self.bound[side as usize] <= limit && self.find_best_key(side) <= limit
     }
 
-    /// The best key of a side, which then is its bound; [`NO_KEY`] is not certain to be one.
+    /// Returns the best key of a side, which then is its bound; [`NO_KEY`] is not certain to be
+    /// one.
     #[inline(always)]
     pub(super) fn find_best_key(&mut self, side: Action) -> i64 {
         let bound = self.bound[side as usize];
@@ -406,13 +408,13 @@ impl Ladder {
         key
     }
 
-    /// The best key of a side; [`NO_KEY`] is not certain to be one.
+    /// Returns the best key of a side; [`NO_KEY`] is not certain to be one.
     pub(super) fn best_key(&self, side: Action) -> i64 {
         let window = self.window_key_from(side, self.bound[side as usize]);
         window.min(self.far_best[side as usize])
     }
 
-    /// The best price of a side, which then is its bound.
+    /// Returns the best price of a side, which then is its bound.
     #[inline(always)]
     pub(super) fn find_best_price(&mut self, side: Action) -> Option<i64> {
         let key = self.find_best_key(side);
@@ -422,13 +424,13 @@ impl Ladder {
         Some(key ^ mask(side))
     }
 
-    /// The best price of a side.
+    /// Returns the best price of a side.
     fn best_price(&self, side: Action) -> Option<i64> {
         let key = self.best_key(side);
         (key != NO_KEY || self.level_at(side, key).is_some()).then_some(key ^ mask(side))
     }
 
-    /// The key after that of a level of this side; [`NO_KEY`] for the end.
+    /// Returns the key after that of a level of this side; [`NO_KEY`] for the end.
     fn key_after(&self, side: Action, key: i64) -> i64 {
         if key == NO_KEY {
             return NO_KEY;
@@ -436,7 +438,7 @@ impl Ladder {
         self.key_from(side, key + 1)
     }
 
-    /// The key of a level of this side from `key` on, which is no better than the best one;
+    /// Returns the key of a level of this side from `key` on, which is no better than the best one;
     /// [`NO_KEY`] for the end.
     fn key_from(&self, side: Action, key: i64) -> i64 {
         let far = &self.far[side as usize];
@@ -458,13 +460,13 @@ impl Ladder {
         })
     }
 
-    /// The best key of the window from `key` on, where nothing of the other side rests at `key` or
-    /// beyond; [`NO_KEY`] for none.
+    /// Returns the best key of the window from `key` on, where nothing of the other side rests at
+    /// `key` or beyond; [`NO_KEY`] for none.
     fn window_key_from(&self, side: Action, key: i64) -> i64 {
         self.key_in(&self.occupied, side, key)
     }
 
-    /// The best key of these ticks from `key` on; [`NO_KEY`] for none.
+    /// Returns the best key of these ticks from `key` on; [`NO_KEY`] for none.
     #[inline(always)]
     fn key_in(&self, ticks: &Occupancy, side: Action, key: i64) -> i64 {
         let price = key ^ mask(side);
@@ -491,16 +493,16 @@ impl Ladder {
 // Prefetch of the cache lines of the ladder.
 
 impl Ladder {
-    /// Asks for what every command reads.
+    /// Prefetches what every command reads.
     #[inline]
-    pub(super) fn ask_for_itself(&self) {
+    pub(super) fn prefetch_header(&self) {
         prefetch(&self.nodes);
         prefetch(&self.bound);
     }
 
-    /// Asks for the level of a price in the window.
+    /// Prefetches the level of a price in the window.
     #[inline]
-    pub(super) fn ask_for_level(&self, price: i64) {
+    pub(super) fn prefetch_level(&self, price: i64) {
         let offset = self.offset(price);
         if let Some(tick) = self.occupied.tick(offset) {
             prefetch(tick);
@@ -509,7 +511,7 @@ impl Ladder {
     }
 }
 
-/// The keys of the best and the worst price of a band.
+/// Returns the keys of the best and the worst price of a band.
 const fn keys_of(side: Action, (low, high): (i64, i64)) -> (i64, i64) {
     match side {
         Action::Ask => (low, high),
@@ -526,8 +528,8 @@ impl Ladder {
         }
     }
 
-    /// The slots of the levels of a side, best first. Cost: two binary searches each, when it is
-    /// asked for: behind the last one, the whole window may be searched.
+    /// Returns the slots of the levels of a side, best first. Cost: two binary searches each, when
+    /// it is asked for: behind the last one, the whole window may be searched.
     fn level_slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
         self.level_slots_from(side, i64::MIN)
     }
@@ -564,7 +566,7 @@ impl Ladder {
         levels.take_while(move |(_, level)| level.price ^ mask(side) <= last)
     }
 
-    /// Lots and orders of a price, if orders of this side rest there.
+    /// Returns lots and orders of a price, if orders of this side rest there.
     #[inline]
     pub(super) fn level(&self, side: Action, price: i64) -> Option<(i64, u64)> {
         let level = self.nodes.get(self.level_of(side, price))?;
@@ -582,7 +584,7 @@ impl Ladder {
         }
     }
 
-    /// The slots of the orders of a side, best price first, then in order of time.
+    /// Returns the slots of the orders of a side, best price first, then in order of time.
     pub(super) fn slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
         let levels = self.level_slots(side);
         levels.flat_map(|level| self.queue(level))
@@ -603,7 +605,7 @@ impl Ladder {
         better.chain(worse).flat_map(|level| self.queue(level))
     }
 
-    /// The slots of the orders of a level, in order of time.
+    /// Returns the slots of the orders of a level, in order of time.
     pub(super) fn queue(&self, level: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(Some(self.nodes[level].next), move |&slot| {
             let next = self.nodes[slot].next;

@@ -14,6 +14,7 @@
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
 mod auction;
+mod conditions;
 mod entry;
 mod fill_or_kill;
 mod icebergs;
@@ -25,20 +26,20 @@ mod snapshot;
 mod stops;
 mod taking;
 
-use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use thalweg::ring::prefetch;
 
 pub use self::auction::Indicative;
 pub(crate) use self::auction::{Lots, Uncrossing, Walk};
+use self::conditions::ColdState;
 use self::ladder::Ladder;
 pub use self::ladder::Level;
 pub use self::orders::RestingOrder;
-use self::orders::{NONE, Node, Terms, WAITS, WIDE};
+use self::orders::{NONE, Node, WAITS, WIDE};
 use self::owners::Owners;
 pub(crate) use self::snapshot::{Outline, Saved, Turns};
-use self::stops::{Keys, Stops};
+use self::stops::Keys;
 use crate::command::{Action, SymbolSpec, SymbolType};
 use crate::engine::index::{Found, Index, OrderKey, Vacancy};
 use crate::event::{Event, Events, Reduced, TopOfBook};
@@ -55,8 +56,9 @@ use crate::rules::Rules;
 pub struct Book {
     /// An ask must not be moved under it, nor a bid above its reserve price where `bids_bounded`.
     ask_floor: i64,
-    /// All ones where an order's id is its owner's alone, else zero.
-    owners: i64,
+    /// Selects the part of a key that is an owner: all ones where ids of orders are unique by
+    /// owner, zero where they are unique in the book.
+    owner_mask: i64,
     /// Only while orders hide lots, expire, or wait, and in an auction.
     cold: Option<Box<ColdState>>,
     /// How far from the best opposite price a market order takes.
@@ -68,8 +70,9 @@ pub struct Book {
     index: Index<OrderKey>,
     /// The price of the last trade.
     last: Option<i64>,
-    /// When matching looks for orders that expire.
-    due: Option<i64>,
+    /// When the first order expires, as far as [`Matching`](crate::matching::Matching) has noted
+    /// it.
+    noted_expiry: Option<i64>,
     ladder: Ladder,
 }
 
@@ -77,8 +80,8 @@ const _: () = assert!(offset_of!(Book, spec) + offset_of!(SymbolSpec, id) < 64);
 const _: () = assert!(offset_of!(Book, index).is_multiple_of(64));
 
 impl Book {
-    /// A book with room for `orders` resting orders, so that nothing is allocated for them later
-    /// at prices in the window. Without, it takes no memory before its first order.
+    /// Returns a book with room for `orders` resting orders, so that nothing is allocated for them
+    /// later at prices in the window. Without, it takes no memory before its first order.
     pub(crate) fn with_capacity(spec: SymbolSpec, rules: &Rules, orders: usize) -> Self {
         let mut ladder = Ladder::new();
         if orders > 0 {
@@ -99,9 +102,9 @@ impl Book {
             last: None,
             ladder,
             index: Index::with_capacity(orders),
-            owners: if rules.ids_per_user { -1 } else { 0 },
+            owner_mask: if rules.ids_per_user { -1 } else { 0 },
             cold: None,
-            due: None,
+            noted_expiry: None,
         }
     }
 
@@ -117,7 +120,7 @@ impl Book {
         self.ladder.levels(side).take(depth)
     }
 
-    /// Lots and orders of a price, if orders of this side rest there.
+    /// Returns lots and orders of a price, if orders of this side rest there.
     #[inline]
     pub(crate) fn level(&self, side: Action, price: i64) -> Option<(i64, u64)> {
         self.ladder.level(side, price)
@@ -132,14 +135,14 @@ impl Book {
     /// Returns the resting orders of one side, best price first, then in order of time.
     pub fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
         let orders = self.ladder.orders(side);
-        orders.map(|order| self.completed(order))
+        orders.map(|order| self.with_terms(order))
     }
 
     /// Returns a resting order by its owner and its id.
     #[must_use]
     pub fn order(&self, uid: UserId, order_id: OrderId) -> Option<RestingOrder> {
         self.find_resting(uid, order_id)
-            .map(|slot| self.completed(self.ladder.nodes[slot].resting()))
+            .map(|slot| self.with_terms(self.ladder.nodes[slot].resting()))
     }
 
     /// Returns the price of the last trade.
@@ -167,7 +170,7 @@ impl Book {
         matches!(self.spec.symbol_type, SymbolType::Futures)
     }
 
-    /// How the book stands, for settlement.
+    /// Returns how the book stands, for settlement.
     #[inline]
     pub(crate) fn top_of_book(&mut self) -> TopOfBook {
         TopOfBook {
@@ -179,37 +182,39 @@ impl Book {
     #[inline]
     const fn key(&self, uid: UserId, order_id: OrderId) -> OrderKey {
         OrderKey {
-            owner: uid.0 & self.owners,
+            owner: uid.0 & self.owner_mask,
             id: order_id.0,
         }
     }
 
-    /// The key of the order in a slot.
+    /// Returns the key of the order in a slot.
     #[inline]
     fn key_at(&self, slot: u32) -> OrderKey {
-        self.ladder.nodes[slot].key(self.owners)
+        self.ladder.nodes[slot].key(self.owner_mask)
     }
 
     #[inline]
     fn find(&self, key: OrderKey) -> Option<u32> {
-        let (nodes, owners) = (&self.ladder.nodes, self.owners);
-        self.index.find_by(key, |slot| nodes[slot].is(key, owners))
+        let (nodes, owner_mask) = (&self.ladder.nodes, self.owner_mask);
+        self.index
+            .find_by(key, |slot| nodes[slot].is(key, owner_mask))
     }
 
-    /// Room for a new order; `None` where one of its key rests.
+    /// Returns room for a new order; `None` where one of its key rests.
     #[inline]
     fn vacancy(&mut self, key: OrderKey) -> Option<Vacancy> {
-        let (nodes, owners) = (&self.ladder.nodes, self.owners);
-        self.index.vacancy(key, |slot| nodes[slot].is(key, owners))
+        let (nodes, owner_mask) = (&self.ladder.nodes, self.owner_mask);
+        self.index
+            .vacancy(key, |slot| nodes[slot].is(key, owner_mask))
     }
 
-    /// The slot of an order that rests and belongs to `uid`.
+    /// Returns the slot of an order that rests and belongs to `uid`.
     fn find_resting(&self, uid: UserId, order_id: OrderId) -> Option<u32> {
         let slot = self.find_own(uid, order_id)?;
         (self.ladder.nodes[slot].marks & WAITS == 0).then_some(slot)
     }
 
-    /// The slot of an order that rests or waits and belongs to `uid`.
+    /// Returns the slot of an order that rests or waits and belongs to `uid`.
     #[inline(always)]
     fn find_own(&self, uid: UserId, order_id: OrderId) -> Option<u32> {
         let nodes = &self.ladder.nodes;
@@ -366,7 +371,7 @@ impl Book {
             for slot in old.slots(side) {
                 let order = old.nodes[slot];
                 let slot = ladder.nodes.insert(order);
-                index.insert(order.key(self.owners), slot);
+                index.insert(order.key(self.owner_mask), slot);
                 ladder.append(slot);
             }
         }
@@ -374,13 +379,13 @@ impl Book {
             let to = |slot| {
                 let order = old.nodes[slot];
                 let slot = ladder.add_unqueued(order);
-                index.insert(order.key(self.owners), slot);
+                index.insert(order.key(self.owner_mask), slot);
                 slot
             };
             let slots: Vec<u32> = cold.stops.iter().map(to).collect();
             let keys = Keys {
                 nodes: &ladder.nodes,
-                owners: self.owners,
+                owner_mask: self.owner_mask,
                 has_prices: self.spec.symbol_type == SymbolType::Futures,
             };
             cold.stops.relocate(&slots, keys);
@@ -393,221 +398,61 @@ impl Book {
 // Prefetch: the cache lines of an order, some commands before they are needed.
 
 impl Book {
-    /// True where the book is too large for the nearer caches, so that asking ahead pays.
+    /// Returns whether the book is too large for the nearer caches, so that prefetching pays.
     #[inline]
     pub(crate) const fn is_large(&self) -> bool {
         self.index.is_large()
     }
 
-    /// Before all: asks for what every command reads of a book.
+    /// Prefetches what every command reads of a book: before anything else.
     #[inline]
-    pub(crate) fn ask_for_itself(&self) {
+    pub(crate) fn prefetch_header(&self) {
         prefetch(&self.ask_floor);
         prefetch(&self.index);
-        self.ladder.ask_for_itself();
+        self.ladder.prefetch_header();
     }
 
-    /// First: asks for the place in the index where an order's id is looked for, and for the level
-    /// of the price that it will have. Gives the hash of the id.
+    /// Prefetches the bucket of the index where an order's id is looked for, and the level of the
+    /// price that it will have: the first step. Returns the hash of the id.
     #[inline]
-    pub(crate) fn ask_for_place(&self, uid: UserId, order_id: OrderId, price: Option<i64>) -> u32 {
+    pub(crate) fn prefetch_index(&self, uid: UserId, order_id: OrderId, price: Option<i64>) -> u32 {
         let hash = self.index.hash(self.key(uid, order_id));
-        prefetch(self.index.first_place(hash));
+        prefetch(self.index.first_bucket(hash));
         if let Some(price) = price {
-            self.ladder.ask_for_level(price);
+            self.ladder.prefetch_level(price);
         }
         hash
     }
 
-    /// Then: asks for the order, and says where it seems to be.
+    /// Prefetches the order, and returns the slot in which it seems to be: the second step.
     #[inline]
-    pub(crate) fn ask_for_order(&self, hash: u32) -> Option<u32> {
+    pub(crate) fn prefetch_order(&self, hash: u32) -> Option<u32> {
         let slot = self.index.guess(hash)?;
-        self.fetch(slot);
+        self.prefetch(slot);
         Some(slot)
     }
 
-    /// Last: asks for the orders that stand before and behind it, and for the newest one at the
-    /// price that it will have.
+    /// Prefetches the orders before and behind it, and the newest one at the price that it will
+    /// have: the last step.
     #[inline]
-    pub(crate) fn ask_for_neighbours(&self, slot: Option<u32>, price: Option<i64>) {
+    pub(crate) fn prefetch_neighbours(&self, slot: Option<u32>, price: Option<i64>) {
         let nodes = &self.ladder.nodes;
         if let Some(order) = slot.and_then(|slot| nodes.get(slot)) {
-            self.fetch(order.previous);
-            self.fetch(order.next);
-            self.ladder.ask_for_level(order.price);
+            self.prefetch(order.previous);
+            self.prefetch(order.next);
+            self.ladder.prefetch_level(order.price);
         }
         if let Some(level) = price.and_then(|price| self.ladder.window_level(price)) {
-            self.fetch(nodes[level].previous);
+            self.prefetch(nodes[level].previous);
         }
     }
 
     #[inline]
-    fn fetch(&self, slot: u32) {
+    fn prefetch(&self, slot: u32) {
         if slot != NONE
             && let Some(node) = self.ladder.nodes.get(slot)
         {
             prefetch(node);
         }
-    }
-}
-
-// Records of orders with conditions: hidden lots, expiry, stop triggers.
-//
-// *State*: of orders that hide lots or expire, their terms by id; when orders expire; and stop
-// orders, which wait and do not rest; and whether there is an auction. *Rules*: (1) a node has a
-// mark exactly if its order hides lots, expires or waits; it has terms exactly if it hides lots, is
-// to hide some once it rests, or expires; (2) an order with a time to live is in `expiries` exactly
-// while it rests or waits; (3) a waiting order has a node, too, in no queue, so that the book's
-// index knows its id; (4) after a command, there is a `ColdState` exactly if something is in it.
-// Placing, moving or cancelling a plain order that does not trade never looks here, whatever else
-// is in the book.
-//
-// Found through trees: ids come from clients, and such orders are rare.
-
-/// The state that only conditional orders and auctions need.
-#[derive(Clone, Debug, Default)]
-struct ColdState {
-    arrivals: u64,
-    terms: BTreeMap<OrderKey, Terms>,
-    /// Per side, by price: the lots that orders hide, where they hide any.
-    hidden: [BTreeMap<i64, i128>; 2],
-    /// By time, then by arrival.
-    expiries: BTreeMap<(i64, u64), OrderKey>,
-    stops: Stops,
-    /// Orders are collected for an auction.
-    is_auction: bool,
-    /// The end of the auction, while it goes on in further commands.
-    uncrossing: Option<Box<Uncrossing>>,
-}
-
-impl ColdState {
-    fn is_empty(&self) -> bool {
-        self.terms.is_empty() && self.stops.is_empty() && !self.is_auction
-    }
-
-    /// Counts lots that are hidden at a price from now on, or below zero, that no longer are.
-    fn count_hidden(&mut self, (side, price): (Action, i64), lots: i64) {
-        if lots == 0 {
-            return;
-        }
-        let hidden = &mut self.hidden[side as usize];
-        let all = hidden.entry(price).or_default();
-        *all += i128::from(lots);
-        if *all == 0 {
-            hidden.remove(&price);
-        }
-    }
-
-    const fn next_arrival(&mut self) -> u64 {
-        self.arrivals += 1;
-        self.arrivals
-    }
-
-    fn note_expiry(&mut self, time: Option<i64>, arrival: u64, order: OrderKey) {
-        if let Some(time) = time {
-            self.expiries.insert((time, arrival), order);
-        }
-    }
-
-    /// Notes the expiry of an order of a snapshot; orders that come later have a later arrival.
-    fn restore_expiry(&mut self, time: Option<i64>, turn: u32, order: OrderKey) {
-        self.arrivals = self.arrivals.max(turn.into());
-        self.note_expiry(time, turn.into(), order);
-    }
-
-    fn forget_expiry(&mut self, time: Option<i64>, arrival: u64) {
-        if let Some(time) = time {
-            self.expiries.remove(&(time, arrival));
-        }
-    }
-}
-
-impl Book {
-    /// Returns true while orders are collected; see
-    /// [`Command::StartAuction`](crate::Command::StartAuction).
-    #[must_use]
-    #[inline]
-    pub fn is_auction(&self) -> bool {
-        self.cold.as_ref().is_some_and(|cold| cold.is_auction)
-    }
-
-    /// Executes the stop orders that the trades from the event `first` on reach, and those that
-    /// theirs reach, until there are as many events as one command may have: the others are left
-    /// over. So are all, while some are left over by an earlier command. The end of a command that
-    /// may trade: gives up what is kept beside the book if there is nothing in it. Returns whether
-    /// some may be left over.
-    #[inline(always)]
-    pub(crate) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
-        self.cold.is_some() && self.run_stops_cold(first, rules, events)
-    }
-
-    /// Returns whether stop orders are left over.
-    #[inline(always)]
-    pub(crate) fn has_left_over(&self) -> bool {
-        let cold = self.cold.as_ref();
-        cold.is_some_and(|cold| cold.stops.left_over.is_some())
-    }
-
-    fn cold_mut(&mut self) -> &mut ColdState {
-        self.cold.get_or_insert_default()
-    }
-
-    /// The terms of a resting order, if it has any.
-    fn terms(&self, order: OrderKey) -> Option<&Terms> {
-        self.cold.as_ref()?.terms.get(&order)
-    }
-
-    /// Writes the terms of a resting order, and its marks; forgets terms that ask for nothing.
-    fn set_terms(&mut self, slot: u32, terms: Terms) {
-        let marks = terms.marks();
-        let node = &mut self.ladder.nodes[slot];
-        let order = node.key(self.owners);
-        let (side, price) = (node.action, node.price);
-        let before = std::mem::replace(&mut node.marks, marks);
-        if marks == 0 && before == 0 {
-            return;
-        }
-        let cold = self.cold_mut();
-        let before = match marks {
-            0 => cold.terms.remove(&order),
-            _ => cold.terms.insert(order, Terms { price, ..terms }),
-        };
-        if let Some(before) = before {
-            cold.count_hidden((side, before.price), -before.hidden);
-        }
-        cold.count_hidden((side, price), terms.hidden);
-    }
-
-    /// Forgets an order that is in no queue any more, with its terms.
-    fn discard(&mut self, slot: u32) {
-        let node = &self.ladder.nodes[slot];
-        if node.marks != 0 {
-            let (order, side) = (node.key(self.owners), node.action);
-            let cold = self.cold_mut();
-            if let Some(terms) = cold.terms.remove(&order) {
-                cold.count_hidden((side, terms.price), -terms.hidden);
-                cold.forget_expiry(terms.good_till, terms.arrival);
-            }
-        }
-        self.forget(slot);
-    }
-
-    /// Gives up what is kept beside the book if there is nothing in it. At the end of a command.
-    fn tidy(&mut self) {
-        if self.cold.as_ref().is_some_and(|cold| cold.is_empty()) {
-            self.cold = None;
-        }
-    }
-
-    /// A resting order with what is kept of it beside the book.
-    fn completed(&self, mut order: RestingOrder) -> RestingOrder {
-        if let Some(terms) = self.terms(self.key(order.uid, order.order_id)) {
-            order.size += terms.hidden;
-            order.hidden = terms.hidden;
-            order.display = terms.display_in_use();
-            order.good_till = terms.good_till;
-        }
-        order
     }
 }

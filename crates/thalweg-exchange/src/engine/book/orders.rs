@@ -1,10 +1,9 @@
-//! Orders in their array of cache lines, linked by slot number; their conditions; expiry.
+//! Orders in their array of cache lines, linked by slot number; and their terms.
 
-use super::Book;
-use crate::command::{Action, ConditionalOrder, OrderFlags, Place};
+use crate::command::{Action, OrderFlags, Place};
 use crate::engine::index::OrderKey;
 use crate::engine::slab::make_room;
-use crate::event::{Events, RemovalReason, UserHint};
+use crate::event::UserHint;
 use crate::ids::{OrderId, UserId};
 
 /// Ticks of the window of a book that is used much; their levels are the first slots.
@@ -55,7 +54,7 @@ pub(super) struct Node {
 const _: () = assert!(size_of::<Node>() == 64);
 
 impl Node {
-    /// A level without orders, for the given slot.
+    /// Returns a level without orders, for the given slot.
     pub(super) const fn level(slot: u32, price: i64) -> Self {
         Self {
             id: 0,
@@ -73,7 +72,7 @@ impl Node {
         }
     }
 
-    /// A new order that is in no queue, and of which nothing is filled.
+    /// Returns a new order that is in no queue, and of which nothing is filled.
     #[inline(always)]
     pub(super) const fn new(place: &Place, user: UserHint) -> Self {
         Self {
@@ -92,22 +91,22 @@ impl Node {
         }
     }
 
-    /// Returns the key by which the order is found; `owners` as the book has it.
+    /// Returns the key by which the order is found; `owner_mask` is the book's.
     #[inline]
-    pub(super) const fn key(&self, owners: i64) -> OrderKey {
+    pub(super) const fn key(&self, owner_mask: i64) -> OrderKey {
         OrderKey {
-            owner: self.uid & owners,
+            owner: self.uid & owner_mask,
             id: self.id,
         }
     }
 
-    /// Whether that is this key.
+    /// Returns whether that is this key.
     #[inline]
-    pub(super) const fn is(&self, key: OrderKey, owners: i64) -> bool {
-        self.id == key.id && (self.uid ^ key.owner) & owners == 0
+    pub(super) const fn is(&self, key: OrderKey, owner_mask: i64) -> bool {
+        self.id == key.id && (self.uid ^ key.owner) & owner_mask == 0
     }
 
-    /// Where an order's owner is kept.
+    /// Returns where an order's owner is kept.
     pub(super) const fn user(&self) -> UserHint {
         UserHint(self.tag)
     }
@@ -174,13 +173,13 @@ impl Nodes {
         self.levels = levels;
     }
 
-    /// How many of the first slots are levels of the window.
+    /// Returns how many of the first slots are levels of the window.
     #[inline]
     pub(super) const fn levels(&self) -> u32 {
         self.levels
     }
 
-    /// Whether there are more nodes than a narrow window is for.
+    /// Returns whether there are more nodes than a narrow window is for.
     #[inline]
     pub(super) const fn are_many(&self) -> bool {
         self.list.len() > NARROW as usize + FEW
@@ -236,7 +235,7 @@ impl Nodes {
         node
     }
 
-    /// The node in this slot, whatever it is now.
+    /// Returns the node in this slot, whatever it is now.
     #[inline]
     pub(super) fn get(&self, slot: u32) -> Option<&Node> {
         self.list.get(slot as usize)
@@ -328,88 +327,9 @@ impl Terms {
         let expires = if self.good_till.is_some() { EXPIRES } else { 0 };
         hides | expires
     }
-}
 
-impl Book {
-    /// Notes the conditions of an order that came to rest with `hidden` hidden lots.
-    pub(super) fn note_terms(
-        &mut self,
-        slot: u32,
-        asked: &ConditionalOrder,
-        hidden: i64,
-        arrival: Option<u64>,
-    ) {
-        let good_till = asked.good_till;
-        if asked.display.is_none() && good_till.is_none() {
-            return;
-        }
-        let key = self.key_at(slot);
-        let cold = self.cold_mut();
-        let arrival = arrival.unwrap_or_else(|| cold.next_arrival());
-        cold.note_expiry(good_till, arrival, key);
-        let terms = Terms {
-            arrival,
-            display: asked.display.unwrap_or_default(),
-            hidden,
-            price: self.ladder.nodes[slot].price,
-            good_till,
-        };
-        self.set_terms(slot, terms);
-    }
-}
-
-// Expiry: orders that live until a time, by the clock of the log.
-//
-// They leave their book by time, then in the order in which they came, whether they rest or, as
-// stop orders, still wait.
-
-impl Book {
-    fn first_expiry(&self) -> Option<i64> {
-        let expiries = &self.cold.as_ref()?.expiries;
-        expiries.first_key_value().map(|(&(time, _), _)| time)
-    }
-
-    /// Whether something expires at or before `time`.
-    pub(crate) fn expires_by(&self, time: i64) -> bool {
-        self.first_expiry().is_some_and(|first| first <= time)
-    }
-
-    /// Notes when the first order expires, if that is sooner than what is noted. Returns what was
-    /// noted before, and the new time.
-    pub(crate) fn bring_due_forward(&mut self) -> Option<(Option<i64>, i64)> {
-        let first = self.first_expiry()?;
-        let is_sooner = self.due.is_none_or(|due| first < due);
-        is_sooner.then(|| (self.due.replace(first), first))
-    }
-
-    /// Forgets when the first order expires, and returns what was noted.
-    pub(crate) const fn take_due(&mut self) -> Option<i64> {
-        self.due.take()
-    }
-
-    /// Takes out what expires at or before `time`, until there are `max` events. Cost: a few steps
-    /// in trees for each.
-    pub(crate) fn expire(&mut self, time: i64, max: usize, events: &mut Events) {
-        while events.len() < max && self.expires_by(time) {
-            let cold = self.cold_mut();
-            let Some((_, order)) = cold.expiries.pop_first() else {
-                break;
-            };
-            match self.find(order) {
-                Some(slot) if self.ladder.nodes[slot].marks & WAITS == 0 => {
-                    self.remove(slot, RemovalReason::Expired, events);
-                }
-                Some(slot) => self.remove_waiting(slot, RemovalReason::Expired, events),
-                None => {}
-            }
-        }
-        self.tidy();
-    }
-
-    /// Returns when which orders expire, resting and waiting ones, as they would go; their owners
-    /// where ids are per user, else 0.
-    pub fn expiries(&self) -> impl Iterator<Item = (i64, UserId, OrderId)> + '_ {
-        let expiries = self.cold.iter().flat_map(|cold| &cold.expiries);
-        expiries.map(|(&(time, _), order)| (time, UserId(order.owner), OrderId(order.id)))
+    /// Returns how many lots are displayed at a time, while any are hidden.
+    pub(super) fn display_in_use(&self) -> Option<i64> {
+        (self.hidden > 0).then_some(self.display)
     }
 }

@@ -127,8 +127,8 @@ impl Owners {
         self.index.find(owner, |list| self.lists[list].owner)
     }
 
-    /// The slots of an owner's orders that go with his session, or of those that stay, in no
-    /// meaningful order.
+    /// Returns the slots of an owner's orders that go with his session, or of those that stay, in
+    /// no meaningful order.
     fn chain(&self, owner: i64, is_cancel_on_disconnect: bool) -> impl Iterator<Item = u32> + '_ {
         let first = self.find(owner).map(|list| self.lists[list].first);
         let first = first.map(|first| first[usize::from(is_cancel_on_disconnect)]);
@@ -138,7 +138,7 @@ impl Owners {
         })
     }
 
-    /// The slots of an owner's orders, in no meaningful order.
+    /// Returns the slots of an owner's orders, in no meaningful order.
     fn slots(&self, owner: i64) -> impl Iterator<Item = u32> + '_ {
         self.chain(owner, false).chain(self.chain(owner, true))
     }
@@ -175,8 +175,8 @@ impl Book {
         self.ladder.owners = Some(owners);
     }
 
-    /// Whether an order of this owner may rest or wait here: certain once the owners are kept, and
-    /// where ids are per user.
+    /// Returns whether an order of this owner may rest or wait here: certain once the owners are
+    /// kept, and where ids are per user.
     pub(crate) fn may_have_orders_of(&self, uid: UserId) -> bool {
         let owners = self.ladder.owners.as_ref();
         owners.is_none_or(|owners| owners.find(uid.0).is_some()) || self.may_wait(uid)
@@ -195,13 +195,13 @@ impl Book {
         if self.ladder.owners.is_some() {
             let slots = self.slots_of(uid, most).into_iter();
             let orders = slots.map(|slot| self.ladder.nodes[slot].resting());
-            return orders.map(|order| self.completed(order)).collect();
+            return orders.map(|order| self.with_terms(order)).collect();
         }
         let mut orders = Vec::new();
         for side in [Action::Ask, Action::Bid] {
             self.ladder.visit_queues(side, |_, order| {
                 if order.uid == uid.0 {
-                    orders.push(self.completed(order.resting()));
+                    orders.push(self.with_terms(order.resting()));
                 }
             });
         }
@@ -211,16 +211,16 @@ impl Book {
         orders
     }
 
-    /// The slots of an owner's resting orders, `most` at most: asks, then bids, each best price
-    /// first, then in order of time. The owners must be kept.
+    /// Returns the slots of an owner's resting orders, `most` at most: asks, then bids, each best
+    /// price first, then in order of time. The owners must be kept.
     fn slots_of(&self, uid: UserId, most: usize) -> Vec<u32> {
         let owners = self.ladder.owners.as_ref();
         let slots = owners.map(|owners| owners.slots(uid.0).take(most).collect());
         self.in_turn(slots.unwrap_or_default())
     }
 
-    /// The slots of an owner's resting orders that go with his session, in the same order. Visits
-    /// no others. The owners must be kept.
+    /// Returns the slots of an owner's resting orders that go with his session, in the same order.
+    /// Visits no others. The owners must be kept.
     fn slots_with_session(&self, uid: UserId) -> Vec<u32> {
         let owners = self.ladder.owners.as_ref();
         let slots = owners.map(|owners| owners.chain(uid.0, true).collect());
@@ -254,7 +254,7 @@ impl Book {
             let most = most.saturating_sub(events.len() - before);
             self.remove_waiting_outside((why, most), events);
         }
-        self.tidy();
+        self.drop_empty_cold_state();
         self.has_outside()
     }
 
@@ -277,7 +277,7 @@ impl Book {
         self.remove_resting((why, most), events, None);
         let most = most.saturating_sub(events.len() - before);
         self.remove_all_waiting((why, most), events);
-        self.tidy();
+        self.drop_empty_cold_state();
         self.count_all() > 0
     }
 
@@ -302,7 +302,7 @@ impl Book {
             self.remove(slot, why, events);
         }
         self.remove_waiting_of(uid, (why, is_end), events);
-        self.tidy();
+        self.drop_empty_cold_state();
     }
 
     /// Takes out all resting orders, or those that are priced outside a band, `most` of them at

@@ -38,15 +38,15 @@ pub(crate) enum Saved<'b> {
 /// The turns of a book's orders among those that expire at the same time, from 0.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    owners: i64,
+    owner_mask: i64,
     turns: Vec<(OrderKey, u32)>,
 }
 
 impl Turns {
-    /// The turn of an order that expires.
+    /// Returns the turn of an order that expires.
     pub(crate) fn of(&self, uid: UserId, id: OrderId) -> u32 {
         let key = OrderKey {
-            owner: uid.0 & self.owners,
+            owner: uid.0 & self.owner_mask,
             id: id.0,
         };
         let found = self.turns.binary_search_by_key(&key, |&(key, _)| key);
@@ -66,11 +66,11 @@ impl Book {
         };
         let mut turns: Vec<(OrderKey, u32)> = expiries.map(number).collect();
         turns.sort_unstable();
-        let owners = self.owners;
-        Turns { owners, turns }
+        let owner_mask = self.owner_mask;
+        Turns { owner_mask, turns }
     }
 
-    /// How many levels a side has.
+    /// Returns how many levels a side has.
     pub(crate) fn count_levels(&self, side: Action) -> usize {
         self.all_levels(side).count()
     }
@@ -134,11 +134,11 @@ impl Book {
         if order.marks == 0 {
             order.resting()
         } else {
-            self.completed(order.resting())
+            self.with_terms(order.resting())
         }
     }
 
-    /// A book without orders, with room for as many as it will have.
+    /// Returns a book without orders, with room for as many as it will have.
     pub(crate) fn outlined(spec: SymbolSpec, rules: &Rules, outline: &Outline) -> Self {
         let mut ladder = Ladder::new();
         if outline.orders > 0 {
@@ -218,8 +218,8 @@ impl Book {
         true
     }
 
-    /// Whether the turns of orders that expire at one time are 0, 1 and so on, of `count` orders in
-    /// all.
+    /// Returns whether the turns of orders that expire at one time are 0, 1 and so on, of `count`
+    /// orders in all.
     pub(crate) fn has_turns(&self, count: usize) -> bool {
         let expiries = self.cold.iter().flat_map(|cold| &cold.expiries);
         let (mut last, mut turn, mut found) = (None, 0, 0);

@@ -55,8 +55,8 @@ struct Taken {
     turn: Option<u64>,
 }
 
-/// Where a waiting order is in its side's set: what is reached first comes first, then what came
-/// first.
+/// Returns where a waiting order is in its side's set: what is reached first comes first, then what
+/// came first.
 fn trigger_key(node: &Node) -> (i64, u64) {
     let arrival = u64::from(node.next) << 32 | u64::from(node.previous);
     (node.filled ^ mask(node.action.opposite()), arrival)
@@ -88,7 +88,7 @@ fn report_removed(
 pub(super) struct Keys<'n> {
     pub(super) nodes: &'n Nodes,
     /// As the book has it.
-    pub(super) owners: i64,
+    pub(super) owner_mask: i64,
     /// Whether orders are searched for by price.
     pub(super) has_prices: bool,
 }
@@ -99,7 +99,7 @@ impl Keys<'_> {
     }
 
     fn id(&self, slot: u32) -> OrderKey {
-        self.nodes[slot].key(self.owners)
+        self.nodes[slot].key(self.owner_mask)
     }
 
     fn price(&self, slot: u32) -> (i64, OrderKey) {
@@ -184,7 +184,7 @@ impl Stops {
         }
     }
 
-    /// The first order of a side that a trade at this price reaches.
+    /// Returns the first order of a side that a trade at this price reaches.
     fn reached(&self, nodes: &Nodes, side: Action, price: i64) -> Option<u32> {
         let reached = price ^ mask(side.opposite());
         let slot = self.triggers[side as usize].first(|(bound, _)| bound <= reached)?;
@@ -254,7 +254,7 @@ impl Stops {
     /// per user, all that others have, too.
     fn of(&self, owner: UserId, goes: bool, keys: Keys<'_>) -> impl Iterator<Item = u32> {
         let set = if goes { &self.with_session } else { &self.ids };
-        let owner = owner.0 & keys.owners;
+        let owner = owner.0 & keys.owner_mask;
         let first = OrderKey {
             owner,
             id: i64::MIN,
@@ -270,7 +270,7 @@ impl Stops {
         self.left_over = self.left_over(nodes);
     }
 
-    /// The waiting orders: asks, then bids, each what is reached first before the others.
+    /// Returns the waiting orders: asks, then bids, each what is reached first before the others.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.triggers.iter().flat_map(SlotSet::iter)
     }
@@ -280,7 +280,7 @@ impl Book {
     fn stops(&self) -> Option<(&Stops, Keys<'_>)> {
         let keys = Keys {
             nodes: &self.ladder.nodes,
-            owners: self.owners,
+            owner_mask: self.owner_mask,
             has_prices: self.is_futures(),
         };
         Some((&self.cold.as_ref()?.stops, keys))
@@ -289,7 +289,7 @@ impl Book {
     fn stops_mut(&mut self) -> Option<(&mut Stops, Keys<'_>)> {
         let keys = Keys {
             nodes: &self.ladder.nodes,
-            owners: self.owners,
+            owner_mask: self.owner_mask,
             has_prices: self.is_futures(),
         };
         Some((&mut self.cold.as_mut()?.stops, keys))
@@ -357,7 +357,7 @@ impl Book {
         }
     }
 
-    /// The stop order in a slot, with its turn if it has terms.
+    /// Returns the stop order in a slot, with its turn if it has terms.
     fn stop_at(&self, slot: u32) -> (ConditionalOrder, Option<u64>) {
         let node = &self.ladder.nodes[slot];
         let order_type = match node.marks & (IOC | MARKET) {
@@ -366,7 +366,7 @@ impl Book {
             _ => OrderType::Market,
         };
         let has_terms = node.marks & HAS_TERMS != 0;
-        let terms = has_terms.then(|| self.terms(node.key(self.owners)));
+        let terms = has_terms.then(|| self.terms(node.key(self.owner_mask)));
         let terms = terms.flatten();
         let order = ConditionalOrder {
             place: Place {
@@ -438,7 +438,7 @@ impl Book {
         {
             self.run_reached(rules, events);
         }
-        self.tidy();
+        self.drop_empty_cold_state();
         self.has_left_over()
     }
 
@@ -554,7 +554,7 @@ impl Book {
             report_removed(&place, (by, left), RemovalReason::Reduced, events);
         } else {
             self.remove_waiting(slot, RemovalReason::Cancelled, events);
-            self.tidy();
+            self.drop_empty_cold_state();
         }
         ResultCode::Success
     }
@@ -632,8 +632,8 @@ impl Book {
         stops.is_some_and(|(stops, keys)| stops.of(uid, false, keys).next().is_some())
     }
 
-    /// The waiting orders of one owner, in the order of [`waiting`](Self::waiting). Cost: those
-    /// orders, sorted; where ids are not per user, a look at every order that waits.
+    /// Returns the waiting orders of one owner, in the order of [`waiting`](Self::waiting). Cost:
+    /// those orders, sorted; where ids are not per user, a look at every order that waits.
     pub(crate) fn waiting_of(&self, uid: UserId, most: usize) -> Vec<ConditionalOrder> {
         let Some((stops, keys)) = self.stops() else {
             return Vec::new();

@@ -32,7 +32,7 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    /// A new order that takes up to a key, and whose events begin at `first`.
+    /// Returns a new order that takes up to a key, and whose events begin at `first`.
     #[inline(always)]
     pub(super) fn new(place: &Place, limit: i64, rules: &Rules, first: usize) -> Self {
         let is_budget = place.order_type == OrderType::IocBudget;
@@ -50,7 +50,8 @@ impl Taker {
         }
     }
 
-    /// A resting order that is in no queue and takes with `lots`; its events begin at `first`.
+    /// Returns a resting order that is in no queue and takes with `lots`; its events begin at
+    /// `first`.
     pub(super) fn moved(order: &Node, lots: i64, rules: &Rules, first: usize) -> Self {
         Self {
             uid: UserId(order.uid),
@@ -66,7 +67,7 @@ impl Taker {
         }
     }
 
-    /// Whether each maker must be looked at.
+    /// Returns whether each maker must be looked at.
     #[inline(always)]
     fn looks(&self) -> bool {
         self.flags.self_trade() != SelfTrade::Allow || self.budget.is_some()
@@ -131,7 +132,7 @@ impl Budget {
         }
     }
 
-    /// How many of `lots` may be taken at `price`; notes them as taken.
+    /// Returns how many of `lots` may be taken at `price`; notes them as taken.
     fn spend(&mut self, price: i64, lots: i64) -> i64 {
         match self {
             Self::Cap(left) => {
@@ -174,8 +175,8 @@ impl Book {
         self.protection = ticks;
     }
 
-    /// The worst key of the opposite side that a market order takes: no worse than its own price,
-    /// the band and the best price with the protection.
+    /// Returns the worst key of the opposite side that a market order takes: no worse than its own
+    /// price, the band and the best price with the protection.
     #[cold]
     pub(super) fn market_limit(&self, place: &Place) -> i64 {
         let side = place.action.opposite();
@@ -188,8 +189,8 @@ impl Book {
         (worst ^ mask(side)).min(best.saturating_add(self.protection))
     }
 
-    /// The worst key of the opposite side that a budget order takes: inside the band, and no lot
-    /// is sold that would not bring in its fee.
+    /// Returns the worst key of the opposite side that a budget order takes: inside the band, and
+    /// no lot is sold that would not bring in its fee.
     pub(super) fn budget_limit(&self, place: &Place, rules: &Rules) -> i64 {
         if !rules.bound_budgets {
             return NO_KEY;
@@ -203,7 +204,7 @@ impl Book {
         worst ^ mask(place.action.opposite())
     }
 
-    /// Why an order that has a budget takes no more.
+    /// Returns why an order that has a budget takes no more.
     #[cold]
     pub(super) fn why_budget_ended(&mut self, place: &Place, rules: &Rules) -> RejectReason {
         let side = place.action.opposite();
@@ -299,7 +300,7 @@ impl Book {
                     maker.filled += size;
                     break;
                 }
-                self.index.remove_slot(maker.key(self.owners), slot);
+                self.index.remove_slot(maker.key(self.owner_mask), slot);
                 if let Some(owners) = &mut self.ladder.owners {
                     owners.note_gone(slot, maker.uid);
                 }
@@ -420,7 +421,7 @@ impl Book {
 // order that is not filled.
 
 impl Taker {
-    /// How many of some lots it may take at a price; spends that much.
+    /// Returns how many of some lots it may take at a price; spends that much.
     fn allow(&mut self, price: i64, lots: i64) -> i64 {
         match &mut self.budget {
             Some(budget) => budget.spend(price, lots),
@@ -428,7 +429,7 @@ impl Taker {
         }
     }
 
-    /// Whether it would trade at this price at all.
+    /// Returns whether it would trade at this price at all.
     fn may_trade(&self, price: i64) -> bool {
         self.budget
             .is_none_or(|mut budget| budget.spend(price, 1) > 0)
@@ -479,7 +480,7 @@ impl Book {
             self.report_left(slot, (decremented, left), why, events);
         }
         if ended_by.is_some() || left == 0 {
-            self.discard(slot);
+            self.forget_with_terms(slot);
         } else {
             self.replenish(slot, left, displayed - (all - left), events);
         }
@@ -500,11 +501,11 @@ impl Book {
         let completed = size == all;
         if completed {
             self.ladder.unlink(slot);
-            self.discard(slot);
+            self.forget_with_terms(slot);
         } else {
             self.reduce_hidden_first(slot, size);
         }
-        self.tidy();
+        self.drop_empty_cold_state();
         events.hint_next(order.user());
         events.push(Event::Reduce {
             order: OrderId(order.id),
@@ -603,7 +604,7 @@ impl Book {
         let hidden = self.hidden(slot);
         self.ladder.unlink(slot);
         if hidden == 0 {
-            self.discard(slot);
+            self.forget_with_terms(slot);
         } else {
             self.ladder.nodes[slot].filled += size;
             self.replenish(slot, hidden, 0, events);
@@ -615,7 +616,7 @@ impl Book {
         let left = self.ladder.nodes[slot].left + self.hidden(slot);
         self.report_removed(slot, left, why, events);
         self.ladder.unlink(slot);
-        self.discard(slot);
+        self.forget_with_terms(slot);
     }
 
     pub(super) fn report_removed(

@@ -90,7 +90,7 @@ impl LeftOver {
         }
         let has_expired = self.time.is_some_and(|time| book.expires_by(time));
         set(&mut self.expired, symbol, has_expired);
-        if !has_expired && let Some((before, first)) = book.bring_due_forward() {
+        if !has_expired && let Some((before, first)) = book.note_first_expiry() {
             self.remove_due(before, symbol);
             self.dues.insert((first, symbol));
         }
@@ -98,7 +98,7 @@ impl LeftOver {
 
     /// Forgets what has expired in a book and what will: an auction ends there.
     pub(super) fn forget_due(&mut self, symbol: SymbolId, book: &mut Book) {
-        self.remove_due(book.take_due(), symbol);
+        self.remove_due(book.take_noted_expiry(), symbol);
         self.expired.remove(&symbol);
     }
 
@@ -175,7 +175,7 @@ impl LeftOver {
         let goes_on = (limits.busy || has_outside) && !is_stopped;
         set(&mut self.unfinished, symbol, goes_on);
         set(&mut self.halted, symbol, limits.halted);
-        book.take_due();
+        book.take_noted_expiry();
         self.note_due(symbol, book);
         self.note(symbol, book);
     }

@@ -25,7 +25,7 @@ impl Risk {
         Ok(code)
     }
 
-    /// The check of lots of a new order, or further ones of one that was counted.
+    /// Checks lots of a new order, or further ones of one that was counted.
     pub(super) fn check_lots(&mut self, place: &Place, has_limit: bool, is_new: bool) -> Checked {
         if place.flags != OrderFlags::NONE {
             check_flags(place)?;
@@ -192,7 +192,7 @@ fn check_flags(place: &Place) -> Result<(), ResultCode> {
 }
 
 impl Risk {
-    /// The check of a new order with conditions.
+    /// Checks a new order with conditions.
     #[cold]
     pub(super) fn check_place_with(&mut self, order: &ConditionalOrder) -> Checked {
         let mut place = order.place;
@@ -321,7 +321,7 @@ impl Risk {
 // is looked at; and given back where the book then refuses.
 
 impl Risk {
-    /// The check of an amended order. Errors that only matching can find are refused there.
+    /// Checks an amended order. Errors that only matching can find are refused there.
     #[cold]
     pub(super) fn check_amend(&mut self, amend: &Amend) -> Checked {
         if amend.size < 0 {
@@ -418,7 +418,7 @@ fn check_price(amend: &Amend, symbol: &Symbol) -> Result<(), ResultCode> {
     }
 }
 
-/// How many lots there are to be more; `None` beyond 64 bits.
+/// Returns how many lots there are to be more; `None` beyond 64 bits.
 fn further(amend: &Amend) -> Option<i64> {
     Some(amend.size.checked_sub(amend.size_before)?.max(0))
 }
@@ -440,7 +440,7 @@ fn further(amend: &Amend) -> Option<i64> {
 //
 // *A new order* without a budget passes at a plain price if its size is above zero, its reserve
 // price covers a bid and, where orders are remembered, was seen too, and its owner is active and
-// has the money, beyond what must stay for covered futures (see `Kept`): again its exposure
+// has the money, beyond what must stay for covered futures (see `CoverCache`): again its exposure
 // is nothing, and as no balance falls below zero no total changes. In a *simple* symbol, which
 // remembers nothing and whose fees are per lot, that is done in place.
 //
@@ -450,8 +450,8 @@ fn further(amend: &Amend) -> Option<i64> {
 // margin.
 
 impl Risk {
-    /// Whether a move passes, as far as it takes nothing but a look at the price, and of futures at
-    /// its user.
+    /// Returns whether a move passes, as far as it takes nothing but a look at the price, and of
+    /// futures at its user.
     #[inline(always)]
     pub(crate) fn passes_move(&mut self, uid: UserId, id: SymbolId, price: i64) -> bool {
         let Some(symbol) = self.symbols.near_ref(id) else {
@@ -463,8 +463,8 @@ impl Risk {
         self.passes_move_in_futures(uid, id, price).is_some()
     }
 
-    /// Whether a move in futures passes, as [`passes_move`](Self::passes_move); returns the slot of
-    /// the symbol.
+    /// Returns whether a move in futures passes, as [`passes_move`](Self::passes_move); returns the
+    /// slot of the symbol.
     #[inline(always)]
     pub(crate) fn passes_move_in_futures(
         &mut self,
@@ -484,7 +484,7 @@ impl Risk {
         passes.then_some(slot)
     }
 
-    /// Whether a move passes on the fast path.
+    /// Returns whether a move passes on the fast path.
     #[inline]
     pub(super) fn move_takes_fast_path(&self, uid: UserId, symbol: SymbolId, price: i64) -> bool {
         let Some(symbol) = self.symbols.get(symbol) else {

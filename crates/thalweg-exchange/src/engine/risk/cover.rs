@@ -49,7 +49,7 @@ struct Cover {
 }
 
 impl Cover {
-    /// The balance that must be there to place more or to withdraw; not below zero.
+    /// Returns the balance that must be there to place more or to withdraw; not below zero.
     fn balance(&self) -> i128 {
         self.asked.max(self.fees)
     }
@@ -119,8 +119,8 @@ impl Position {
         Some((loss.max(margin).checked_add(fees)?, fees))
     }
 
-    /// Whether a balance and profit or loss that waits are enough for the order, if its owner has
-    /// nothing but this record.
+    /// Returns whether a balance and profit or loss that waits are enough for the order, if its
+    /// owner has nothing but this record.
     #[inline(always)]
     pub(super) fn is_covered_with(
         &self,
@@ -146,7 +146,7 @@ impl Position {
         self.direction.signed(self.open_volume.into())
     }
 
-    /// The most lots that may come to be open on the side of an order.
+    /// Returns the most lots that may come to be open on the side of an order.
     fn most_open(&self, action: Action) -> i64 {
         let open = self.open() as i64;
         match action {
@@ -196,7 +196,7 @@ fn covers(
     sum
 }
 
-/// How much of a balance must stay for a user's futures; not below zero.
+/// Returns how much of a balance must stay for a user's futures; not below zero.
 pub(super) fn locked(user: &User, terms: (&Symbols, &Rules), currency: CurrencyId) -> i128 {
     covers(user, terms, currency, None).balance()
 }
@@ -215,7 +215,7 @@ impl Risk {
         (&self.symbols, &self.rules)
     }
 
-    /// The check of a new order in futures against the owner's money.
+    /// Checks a new order in futures against the owner's money.
     pub(super) fn is_covered(
         &self,
         place: &Place,
@@ -286,7 +286,7 @@ impl Risk {
         let waiting = user.waiting_in(currency);
         let total = self.ledger.look(currency);
         let mut profit = waiting.min(total.pool).max(0);
-        if profit > 0 && total.is_shaky {
+        if profit > 0 && total.must_check_cover {
             profit = if self.is_anybody_short(currency) {
                 0
             } else {
@@ -314,7 +314,7 @@ impl Risk {
         let slot = self.ledger.find_or_add(currency);
         let total = self.ledger.get_mut(slot);
         if profit > 0 {
-            total.is_shaky = false;
+            total.must_check_cover = false;
         }
         let balance = user.balance_mut(currency);
         total.pool -= profit;
@@ -332,7 +332,7 @@ impl Risk {
         }
     }
 
-    /// Whether any user could lose more than there is. Cost: visits every user.
+    /// Returns whether any user could lose more than there is. Cost: visits every user.
     pub(super) fn is_anybody_short(&self, currency: CurrencyId) -> bool {
         self.users.iter().any(|user| {
             let loss = covers(user, self.terms(), currency, None).loss;
@@ -344,7 +344,7 @@ impl Risk {
     pub(super) fn note_band_moved(&mut self, symbol: SymbolId) {
         if let Some(symbol) = self.symbols.get(symbol) {
             let slot = self.ledger.find_or_add(symbol.spec.quote_currency);
-            self.ledger.get_mut(slot).is_shaky = true;
+            self.ledger.get_mut(slot).must_check_cover = true;
         }
     }
 

@@ -23,7 +23,7 @@ use crate::rules::Rules;
 /// A rate of this takes all.
 const WHOLE: i64 = 1_000_000;
 
-/// A part of an amount, rounded up; a rebate, below zero, towards nothing.
+/// Returns a part of an amount, rounded up; a rebate, below zero, towards nothing.
 fn part(amount: i128, rate: i64) -> i128 {
     let narrow = i64::try_from(amount)
         .ok()
@@ -48,7 +48,7 @@ impl SymbolSpec {
         matches!(self.fee_unit, FeeUnit::Millionth)
     }
 
-    /// The fee of lots that are worth `cost` units of price, by a rate of this symbol.
+    /// Returns the fee of lots that are worth `cost` units of price, by a rate of this symbol.
     fn fee(&self, rate: i64, lots: i128, cost: i128) -> i128 {
         match self.fee_unit {
             FeeUnit::PerLot => lots.saturating_mul(rate.into()),
@@ -94,7 +94,7 @@ impl SymbolSpec {
         i128::from(reserve_price) * i128::from(self.quote_scale) + self.fee_held(reserve_price)
     }
 
-    /// The lowest price at which a lot brings in the taker fee.
+    /// Returns the lowest price at which a lot brings in the taker fee.
     pub(crate) fn lowest_ask(&self) -> i64 {
         if self.fees_are_of_value() {
             return 0;
@@ -127,32 +127,32 @@ impl SymbolSpec {
 }
 
 impl Taken {
-    /// Returns the quote currency that the taker gets back, the goods that it bought, and the fees
+    /// Returns the quote currency that the taker gets back, the bought that it bought, and the fees
     /// of both sides, where fees are of the value; `None` where it traded nothing.
     #[inline(never)]
     pub(super) fn paid_by_value(&self, spec: &SymbolSpec, budget: Option<&Place>) -> Option<Paid> {
         let scale = i128::from(spec.quote_scale);
         let fee = spec.taker_fee_of(self.lots, self.cost);
-        let goods = self.lots * i128::from(spec.base_scale);
+        let bought = self.lots * i128::from(spec.base_scale);
         let fees = fee + self.maker_fees;
         if let Some(place) = budget {
             let budget = i128::from(place.price);
             let held = spec.taker_fee_of(0, budget);
-            return Some(((budget - self.cost) * scale + held - fee, goods, fees));
+            return Some(((budget - self.cost) * scale + held - fee, bought, fees));
         }
         Some(match self.action? {
             Action::Ask => (self.cost * scale - fee, 0, fees),
             Action::Bid => {
                 // All lots of an order are held for at one price.
                 let held = spec.fee_held(self.hold) * self.lots;
-                ((self.held - self.cost) * scale + held - fee, goods, fees)
+                ((self.held - self.cost) * scale + held - fee, bought, fees)
             }
         })
     }
 }
 
 impl Symbol {
-    /// The most that a lot of futures can cost in fees inside the band.
+    /// Returns the most that a lot of futures can cost in fees inside the band.
     #[inline]
     pub(super) fn fee_in_band(&self) -> i64 {
         if self.spec.fees_are_of_value() {

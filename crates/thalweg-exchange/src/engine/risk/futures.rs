@@ -1,7 +1,7 @@
 //! Futures: the check of orders against margin, and settlement into positions.
 
 use super::Risk;
-use super::ledger::Stake;
+use super::ledger::PositionTotals;
 use super::limits::OwnOrder;
 use super::positions::Position;
 use super::symbols::{LastPrices, NO_CURRENCY, Symbol, Symbols, is_plain};
@@ -43,8 +43,8 @@ impl Tally {
 }
 
 impl Risk {
-    /// The check of a new order in a futures symbol, after the checks that do not depend on the
-    /// symbol's type.
+    /// Checks a new order in a futures symbol, after the checks that do not depend on the symbol's
+    /// type.
     pub(super) fn check_place_futures(&mut self, place: &Place, owner: u32, slot: u32) -> Checked {
         // The checks below, and those of a bid in a pair, visit each record of the user.
         let user = self.users.at(owner);
@@ -72,8 +72,8 @@ impl Risk {
         Ok(ResultCode::ValidForMatchingEngine)
     }
 
-    /// The check of a move in a futures symbol: no margin is asked for, but what could be moved
-    /// at the new price must have room. Which order it is, matching will know.
+    /// Checks a move in a futures symbol: no margin is asked for, but what could be moved at the
+    /// new price must have room. Which order it is, matching will know.
     pub(super) fn check_move_futures(&self, uid: UserId, slot: u32, price: i64) -> Checked {
         let symbol = self.symbols.at(slot);
         match self.users.get(uid) {
@@ -272,8 +272,8 @@ impl Risk {
             })
     }
 
-    /// Whether a move to a plain price of a futures symbol passes without the slow path; see the
-    /// module's text.
+    /// Returns whether a move to a plain price of a futures symbol passes without the slow path;
+    /// see the module's text.
     #[inline]
     pub(super) fn futures_move_takes_fast_path(
         &self,
@@ -389,7 +389,7 @@ impl Risk {
 /// The change of a currency's totals by a command's trades, to be booked once.
 #[derive(Default)]
 pub(super) struct Totals {
-    stake: Stake,
+    stake: PositionTotals,
     fees: i128,
 }
 
@@ -483,7 +483,7 @@ impl Risk {
         }
     }
 
-    /// Whether so much more may be reserved in the quote currency of a futures symbol.
+    /// Returns whether so much more may be reserved in the quote currency of a futures symbol.
     #[inline]
     pub(super) fn has_room(&self, symbol: &Symbol, more: i128) -> bool {
         if symbol.quote == NO_CURRENCY {
@@ -493,8 +493,8 @@ impl Risk {
         }
     }
 
-    /// Whether there is room for the amount that a move to a plain price could reserve, if its
-    /// owner is found without the index and may trade.
+    /// Returns whether there is room for the amount that a move to a plain price could reserve, if
+    /// its owner is found without the index and may trade.
     #[inline(never)]
     pub(super) fn has_room_for_move(&mut self, uid: UserId, symbol: SymbolId, price: i64) -> bool {
         let (Some(symbol), Some((_, user))) =
@@ -522,9 +522,9 @@ impl Risk {
         let spec = &symbol.spec;
         let user = self.users.at_mut(place);
         let position = user.position_or(spec.id, || Position::new(spec, slot));
-        totals.stake -= position.stake();
+        totals.stake -= position.totals();
         let opened = position.trade(action, lots, price, self.rules.realise_partial_close);
-        totals.stake += position.stake();
+        totals.stake += position.totals();
         let is_empty = position.is_empty();
         let fee = spec.fee_on_opened(is_taker, opened, price);
         if fee != 0 {
@@ -554,7 +554,7 @@ impl Risk {
             }
         }
         let total = self.ledger.get_mut(symbol.quote);
-        total.note_stake(Stake::default(), totals.stake);
+        total.note_position(PositionTotals::default(), totals.stake);
         if totals.fees != 0 {
             total.add_fees(totals.fees);
         }

@@ -41,7 +41,7 @@ pub struct Currency {
     /// Losses in covered futures that were paid in, less profit that was paid out.
     pub(super) pool: i128,
     /// A band of covered futures was moved: a user may be short. See the `cover` module.
-    pub(super) is_shaky: bool,
+    pub(super) must_check_cover: bool,
 }
 
 impl Currency {
@@ -55,7 +55,7 @@ impl Currency {
             reserved: 0,
             room: 0,
             pool: 0,
-            is_shaky: false,
+            must_check_cover: false,
         }
     }
 
@@ -91,7 +91,7 @@ impl Currency {
         -(i128::from(self.adjustments) + i128::from(self.suspends))
     }
 
-    /// True where `more` can still be deposited, reserved or lost without leaving 64 bits.
+    /// Returns true where `more` can still be deposited, reserved or lost without leaving 64 bits.
     pub(super) fn has_room(&self, more: i128) -> bool {
         let used = self.deposits().max(0) + self.negative + self.reserved + self.room;
         used.saturating_add(more) <= i128::from(i64::MAX)
@@ -112,7 +112,7 @@ impl Currency {
     }
 
     /// Notes that a position changed.
-    pub(super) const fn note_stake(&mut self, before: Stake, after: Stake) {
+    pub(super) const fn note_position(&mut self, before: PositionTotals, after: PositionTotals) {
         self.negative += after.debt - before.debt;
         self.reserved += after.lots - before.lots;
     }
@@ -159,13 +159,13 @@ impl Ledger {
         slot
     }
 
-    /// A currency that may be new, as it would be.
+    /// Returns a currency that may be new, as it would be.
     pub(super) fn look(&self, id: CurrencyId) -> Currency {
         self.find(id)
             .map_or(Currency::new(id), |slot| *self.get(slot))
     }
 
-    /// Whether so much more has room in a currency that may be new.
+    /// Returns whether so much more has room in a currency that may be new.
     #[cold]
     pub(super) fn has_room_in(&self, id: CurrencyId, more: i128) -> bool {
         self.look(id).has_room(more)
@@ -217,21 +217,21 @@ impl Ledger {
 
 /// A position's part in the ledger's bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stake {
+pub(super) struct PositionTotals {
     /// The sum of the position's accounts that are below zero, as a positive number.
     pub(super) debt: i128,
     /// Open lots: what bounds sums of lots.
     pub(super) lots: i128,
 }
 
-impl AddAssign for Stake {
+impl AddAssign for PositionTotals {
     fn add_assign(&mut self, other: Self) {
         self.debt += other.debt;
         self.lots += other.lots;
     }
 }
 
-impl SubAssign for Stake {
+impl SubAssign for PositionTotals {
     fn sub_assign(&mut self, other: Self) {
         self.debt -= other.debt;
         self.lots -= other.lots;

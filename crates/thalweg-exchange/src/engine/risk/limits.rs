@@ -182,8 +182,8 @@ impl OwnOrder {
         }
     }
 
-    /// Whether the order is to be counted off, after all events, in which `traded` lots of it
-    /// traded.
+    /// Returns whether the order is to be counted off, after all events, in which `traded` lots of
+    /// it traded.
     #[inline]
     pub(super) fn is_gone(&self, traded: i128) -> bool {
         if self.id.is_some() {

@@ -59,7 +59,7 @@ use self::limits::FastPathLimits;
 #[cfg(test)]
 use self::pairs::is_exact;
 pub use self::positions::{Direction, Position};
-pub(crate) use self::snapshot::{Account, Kept, SavedSymbol};
+pub(crate) use self::snapshot::{Account, SavedSymbol, SavedUser};
 pub(crate) use self::symbols::Seen;
 pub use self::symbols::{FUTURES_LOTS_MAX, FUTURES_PRICE_MAX, LastPrices, TradingLimits};
 use self::symbols::{Symbol, Symbols, check_spec};
@@ -84,7 +84,7 @@ pub struct Risk {
     /// The limits of every user without limits of its own.
     limits: UserLimits,
     fast_path_limits: FastPathLimits,
-    /// Raised with every change of a symbol's gate; see [`User::kept_cover`].
+    /// Raised with every change of a symbol's gate; see [`User::cached_cover`].
     epoch: u64,
 }
 
@@ -258,21 +258,22 @@ impl Risk {
         Ok(ResultCode::Success)
     }
 
-    /// True where users or symbols are too many for the nearer caches, so that asking ahead pays.
+    /// Returns true where users or symbols are too many for the nearer caches, so that asking ahead
+    /// pays.
     pub(crate) const fn is_large(&self) -> bool {
         self.users.is_large() || self.symbols.are_many()
     }
 
-    /// Asks for what a command will need soon. Changes nothing.
+    /// Prefetches what a command will need. Changes nothing.
     #[inline]
-    pub(crate) fn fetch(&self, command: &Command) {
+    pub(crate) fn prefetch(&self, command: &Command) {
         if let Some(uid) = command.uid() {
-            self.users.fetch(uid);
+            self.users.prefetch(uid);
         }
         if let Some(symbol) = command.symbol()
             && self.symbols.are_many()
         {
-            self.symbols.fetch(symbol);
+            self.symbols.prefetch(symbol);
         }
     }
 }
@@ -399,7 +400,7 @@ impl Risk {
         Ok(())
     }
 
-    /// The user, if the id is of a transaction that was not applied yet.
+    /// Returns the user, if the id is of a transaction that was not applied yet.
     fn check_transaction(&self, uid: UserId, id: i64) -> Result<&User, ResultCode> {
         let user = self.users.get(uid).ok_or(ResultCode::AuthInvalidUser)?;
         match id.cmp(&user.last_transaction_id) {
@@ -508,7 +509,8 @@ impl Risk {
     }
 }
 
-/// The balances of an account by ascending currency, the first of those of one currency first.
+/// Returns the balances of an account by ascending currency, the first of those of one currency
+/// first.
 fn ascending(account: &AccountSpec) -> Vec<(CurrencyId, i64)> {
     let mut balances = account.balances.clone();
     balances.sort_by_key(|&(currency, _)| currency);

@@ -4,10 +4,10 @@
 //! Everything here either is done whole, or is left to the slow path and changes nothing.
 
 #[cfg(test)]
-mod ways;
+mod paths;
 
 #[cfg(test)]
-pub(super) use self::ways::is_exact;
+pub(super) use self::paths::is_exact;
 use super::Risk;
 use super::cover::locked;
 use super::futures::reserved_by_move;
@@ -40,7 +40,7 @@ pub(crate) struct Pair<'r> {
 }
 
 impl Risk {
-    /// A symbol that is found without a hash.
+    /// Returns a symbol that is found without a hash.
     #[inline(always)]
     pub(crate) fn pair(&mut self, id: SymbolId) -> Option<Pair<'_>> {
         let (slot, symbol) = self.symbols.near_with_slot(id)?;
@@ -109,25 +109,25 @@ impl Risk {
 }
 
 impl Pair<'_> {
-    /// Where the symbol is.
+    /// Returns where the symbol is.
     #[inline(always)]
     pub(crate) const fn slot(&self) -> u32 {
         self.slot
     }
 
-    /// Whether a move to this price passes: in a pair, without a look at its user.
+    /// Returns whether a move to this price passes: in a pair, without a look at its user.
     #[inline(always)]
     pub(crate) const fn takes_moves_to(&self, price: i64) -> bool {
         self.terms.symbol.plain_prices.holds(price) && !self.users.lost_any()
     }
 
-    /// Where the symbol is, if it is a simple one.
+    /// Returns where the symbol is, if it is a simple one.
     #[inline(always)]
     pub(crate) fn simple_slot(&self) -> Option<u32> {
         self.terms.symbol.is_simple.then_some(self.slot)
     }
 
-    /// Whether it is a pair with fees per lot, in no auction.
+    /// Returns whether it is a pair with fees per lot, in no auction.
     #[inline(always)]
     pub(crate) const fn gives_back(&self) -> bool {
         self.terms.symbol.gives_back
@@ -178,9 +178,9 @@ impl Terms<'_> {
             0
         } else {
             let side = (place.action as usize, currency, self.epoch);
-            match user.kept_cover(side) {
+            match user.cached_cover(side) {
                 Some(stays) => stays,
-                None => self.keep_cover(user, side)?,
+                None => self.cache_cover(user, side)?,
             }
         };
         debug_assert_eq!(
@@ -199,7 +199,7 @@ impl Terms<'_> {
 
     /// Finds and keeps what must stay of a balance for the owner's futures, if they are covered.
     #[inline(never)]
-    fn keep_cover(self, user: &mut User, side: (usize, CurrencyId, u64)) -> Option<i64> {
+    fn cache_cover(self, user: &mut User, side: (usize, CurrencyId, u64)) -> Option<i64> {
         if user.has_limits() || user.has_futures() && !self.rules.cover_futures {
             return None;
         }
@@ -211,7 +211,7 @@ impl Terms<'_> {
             }
             _ => i64::try_from(locked(user, (self.symbols, self.rules), currency)).ok()?,
         };
-        user.keep_cover(side, stays);
+        user.cache_cover(side, stays);
         Some(stays)
     }
 }
@@ -373,7 +373,7 @@ impl Risk {
             return true;
         }
         #[cfg(test)]
-        ways::note_whole(BUYS);
+        paths::note_whole(BUYS);
         true
     }
 
@@ -392,7 +392,7 @@ impl Risk {
             events => (None, events, hints),
         };
         #[cfg(test)]
-        let booked = &ways::note_rest(booked, events);
+        let booked = &paths::note_rest(booked, events);
         let slot = self.symbols.slot(id).expect("it was found before");
         let mut own = OwnOrder::of(command);
         if let Some(&Event::Reject {
@@ -487,7 +487,7 @@ fn pay_maker<const BUYS: bool>(
     let value = price.checked_mul(size)?;
     let sum = cost.checked_add(value);
     #[cfg(test)]
-    let sum = ways::sum(sum, cost, value);
+    let sum = paths::sum(sum, cost, value);
     let sum = sum?;
     let user = users.hinted_mut(user, uid)?;
     if BUYS {
@@ -499,10 +499,10 @@ fn pay_maker<const BUYS: bool>(
         let fee = spec.taker_fee.checked_sub(spec.maker_fee)?;
         let fee = fee.checked_mul(size)?;
         let back = gain.checked_mul(spec.quote_scale)?.checked_add(fee)?;
-        let goods = spec.base_scale.checked_mul(size)?;
-        let (back, goods) = (user.near_sum(quote, back)?, user.near_sum(base, goods)?);
+        let bought = spec.base_scale.checked_mul(size)?;
+        let (back, bought) = (user.near_sum(quote, back)?, user.near_sum(base, bought)?);
         user.set_near(back);
-        user.set_near(goods);
+        user.set_near(bought);
     }
     if completed {
         user.note_closed();
@@ -554,7 +554,7 @@ fn pay_taker<const BUYS: bool>(
         lots, cost, hold, ..
     } = *booked;
     #[cfg(test)]
-    let cost = ways::rounded(cost);
+    let cost = paths::rounded(cost);
     let spec = &symbol.spec;
     let [base, quote] = symbol.currencies;
     let fee = spec.taker_fee.checked_mul(lots)?;
@@ -564,10 +564,10 @@ fn pay_taker<const BUYS: bool>(
         // The fee part of what was held is kept: it is the taker's fee.
         let left = hold.checked_mul(lots)?.checked_sub(cost)?;
         let back = left.checked_mul(spec.quote_scale)?;
-        let goods = spec.base_scale.checked_mul(lots)?;
-        let (back, goods) = (user.near_sum(quote, back)?, user.near_sum(base, goods)?);
+        let bought = spec.base_scale.checked_mul(lots)?;
+        let (back, bought) = (user.near_sum(quote, back)?, user.near_sum(base, bought)?);
         user.set_near(back);
-        user.set_near(goods);
+        user.set_near(bought);
     } else {
         let amount = cost.checked_mul(spec.quote_scale)?.checked_sub(fee)?;
         user.set_near(user.near_sum(quote, amount)?);
@@ -643,7 +643,7 @@ impl Crossing<'_> {
     pub(crate) fn booked(&self, place: &Place, left: i64, events: &Events) -> Booked {
         let trades = events.len();
         #[cfg(test)]
-        let trades = ways::booked(trades);
+        let trades = paths::booked(trades);
         Booked {
             trades,
             lots: place.size - left,
@@ -663,7 +663,7 @@ impl Crossing<'_> {
     ) -> Option<()> {
         let is_all = events.len() == booked.trades;
         #[cfg(test)]
-        let is_all = ways::note_at_once(BUYS, booked.trades, is_all);
+        let is_all = paths::note_at_once(BUYS, booked.trades, is_all);
         if !is_all {
             return None;
         }

@@ -4,9 +4,9 @@
 //!
 //! A position stands for two accounts in the quote currency, *profit* and −*direction* × *price
 //! sum* (what was paid for the open lots, or received); a trade moves price × lots from the
-//! buyer's accounts to the seller's. The ledger counts both like balances: see [`Stake`].
+//! buyer's accounts to the seller's. The ledger counts both like balances: see [`PositionTotals`].
 
-use super::ledger::Stake;
+use super::ledger::PositionTotals;
 use super::symbols::{LastPrices, Symbol};
 use crate::command::{Action, Place, SymbolSpec};
 use crate::ids::{CurrencyId, SymbolId};
@@ -97,9 +97,9 @@ impl Position {
         self.profit as i128 - self.direction.signed(self.open_price_sum as i128)
     }
 
-    pub(super) fn stake(&self) -> Stake {
+    pub(super) fn totals(&self) -> PositionTotals {
         let paid = -self.direction.signed(self.open_price_sum.into());
-        Stake {
+        PositionTotals {
             debt: -(paid.min(0) + i128::from(self.profit.min(0))),
             lots: self.open_volume.into(),
         }
@@ -204,8 +204,8 @@ impl Position {
         inside_64_bits(margin).map(Some)
     }
 
-    /// Whether so much money is enough for the margin with an order, if its owner has nothing but
-    /// this record; false where 64 bits are not enough to compute it.
+    /// Returns whether so much money is enough for the margin with an order, if its owner has
+    /// nothing but this record; false where 64 bits are not enough to compute it.
     #[inline(always)]
     pub(super) fn has_margin_for(&self, place: &Place, symbol: &Symbol, money: i64) -> bool {
         let spec = &symbol.spec;
@@ -281,7 +281,7 @@ impl Position {
     }
 }
 
-/// A product. One beyond 128 bits is refused like one beyond 64, so it may saturate.
+/// Returns a product. One beyond 128 bits is refused like one beyond 64, so it may saturate.
 fn times(margin: i64, lots: i128) -> i128 {
     match i64::try_from(lots) {
         Ok(lots) => i128::from(margin) * i128::from(lots),
@@ -335,7 +335,7 @@ impl Positions {
         Some(&self.many[place])
     }
 
-    /// The record of a symbol, made by `new` where it is missing.
+    /// Returns the record of a symbol, made by `new` where it is missing.
     #[inline(always)]
     pub(super) fn get_or_insert(
         &mut self,

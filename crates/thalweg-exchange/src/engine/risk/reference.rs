@@ -89,9 +89,10 @@ impl Symbol {
         exposure
     }
 
-    /// The most that a budget ASK may lose: it has no limit per lot, and pays a fee per lot. A
-    /// FOK_BUDGET brings in at least its price, which is a budget for its whole size; an IOC_BUDGET
-    /// that is filled may bring in nothing but positive prices. Zero for every other order.
+    /// Returns the most that a budget ASK may lose: it has no limit per lot, and pays a fee per
+    /// lot. A FOK_BUDGET brings in at least its price, which is a budget for its whole size; an
+    /// IOC_BUDGET that is filled may bring in nothing but positive prices. Zero for every other
+    /// order.
     pub(super) fn loss_of_budget_ask(&self, place: &Place, rules: &Rules) -> i128 {
         if rules.bound_budgets {
             return 0;

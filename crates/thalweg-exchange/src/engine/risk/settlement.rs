@@ -1,7 +1,7 @@
 //! Settlement: books what a command made happen, from the command and its events alone.
 
 use super::Risk;
-use super::ledger::Stake;
+use super::ledger::PositionTotals;
 use super::limits::OwnOrder;
 use super::positions::{Direction, Position};
 use super::reference::gets_nothing_back;
@@ -28,7 +28,7 @@ pub(super) struct Taken {
     pub(super) maker_fees: i128,
 }
 
-/// Money that comes back, goods, and fees.
+/// Money that comes back, bought, and fees.
 pub(super) type Paid = (i128, i128, i128);
 
 impl Risk {
@@ -354,23 +354,23 @@ impl Taken {
         self.action = Some(action);
     }
 
-    /// Returns the quote currency that the taker gets back, the goods that it bought, and the fees
+    /// Returns the quote currency that the taker gets back, the bought that it bought, and the fees
     /// of both sides; `None` where it traded nothing.
     #[inline]
     fn paid_per_lot(&self, spec: &SymbolSpec, budget: Option<&Place>) -> Option<Paid> {
         let scale = i128::from(spec.quote_scale);
         let taker_fee = i128::from(spec.taker_fee);
-        let goods = self.lots * i128::from(spec.base_scale);
+        let bought = self.lots * i128::from(spec.base_scale);
         let fees = (taker_fee + i128::from(spec.maker_fee)) * self.lots;
         if let Some(place) = budget {
             // The budget, and the fees of what was rejected, less what was paid.
             let left = (i128::from(place.price) - self.cost) * scale;
-            return Some((left + self.rejected * taker_fee, goods, fees));
+            return Some((left + self.rejected * taker_fee, bought, fees));
         }
         Some(match self.action? {
             Action::Ask => (self.cost * scale - self.lots * taker_fee, 0, fees),
             // The fee part of what was held is kept: it is the taker's fee.
-            Action::Bid => ((self.held - self.cost) * scale, goods, fees),
+            Action::Bid => ((self.held - self.cost) * scale, bought, fees),
         })
     }
 }
@@ -507,7 +507,7 @@ impl Risk {
         let user = self.users.at_mut(place);
         if let Some(position) = user.take_empty_position(symbol.spec.id) {
             let total = self.ledger.get_mut(symbol.quote);
-            total.note_stake(position.stake(), Stake::default());
+            total.note_position(position.totals(), PositionTotals::default());
             if position.profit != 0 {
                 let balance = user.balance_mut(symbol.spec.quote_currency);
                 total.add(balance, position.profit.into());
@@ -657,7 +657,7 @@ impl Risk {
         let amount = spec.held_per_lot(hold) * size - paid;
         self.ledger.pay_exactly(symbol.quote, balance, amount);
         let balance = user.balance_mut(spec.base_currency);
-        let goods = size * i128::from(spec.base_scale);
-        self.ledger.pay_exactly(symbol.base, balance, goods);
+        let bought = size * i128::from(spec.base_scale);
+        self.ledger.pay_exactly(symbol.base, balance, bought);
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct SavedSymbol {
 
 /// The records of a user, removed or not, beside money.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SavedUser {
     pub(crate) last_transaction_id: i64,
     pub(crate) limits: Option<UserLimits>,
     pub(crate) ids: Option<Box<Ids>>,
@@ -47,7 +47,7 @@ pub(crate) struct Account<'r> {
 }
 
 impl Risk {
-    /// All symbols, by ascending id.
+    /// Returns all symbols, by ascending id.
     pub(crate) fn saved_symbols(&self) -> Vec<SavedSymbol> {
         let saved = |symbol: &Symbol| SavedSymbol {
             spec: symbol.spec,
@@ -60,7 +60,7 @@ impl Risk {
         symbols
     }
 
-    /// All users and removed ones, by ascending id.
+    /// Returns all users and removed ones, by ascending id.
     pub(crate) fn accounts(&self) -> Vec<Account<'_>> {
         let users = self.users.iter().map(|user| Account {
             uid: user.uid,
@@ -82,18 +82,18 @@ impl Risk {
         accounts
     }
 
-    /// Whether the next payment of profit in a currency looks for users who are short of cover.
-    /// Under the default rules no user is short unless it does, and it makes a difference only if a
-    /// user is.
-    pub(crate) fn looks_for_short(&self, currency: &Currency) -> bool {
+    /// Returns whether the next payment of profit in a currency looks for users who are short of
+    /// cover. Under the default rules no user is short unless it does, and it makes a difference
+    /// only if a user is.
+    pub(crate) fn finds_short_users(&self, currency: &Currency) -> bool {
         let finds_somebody = || self.is_anybody_short(currency.id);
-        currency.is_shaky && (!self.rules.know_who_is_short() || finds_somebody())
+        currency.must_check_cover && (!self.rules.know_who_is_short() || finds_somebody())
     }
 
-    /// Whether it looks and must, or need not and does not.
+    /// Returns whether it looks and must, or need not and does not.
     pub(crate) fn looks_rightly_for_short(&self, id: CurrencyId) -> bool {
-        let is_shaky = self.ledger.look(id).is_shaky;
-        !self.rules.know_who_is_short() || is_shaky == self.is_anybody_short(id)
+        let must_check_cover = self.ledger.look(id).must_check_cover;
+        !self.rules.know_who_is_short() || must_check_cover == self.is_anybody_short(id)
     }
 
     /// R of lots of an order in futures that are not covered.
@@ -104,7 +104,7 @@ impl Risk {
 }
 
 impl Risk {
-    /// A state without users, symbols and money.
+    /// Returns a state without users, symbols and money.
     pub(crate) fn restored(rules: Rules, clock: Option<i64>, limits: UserLimits) -> Self {
         Self {
             clock,
@@ -126,12 +126,12 @@ impl Risk {
         slot
     }
 
-    /// The currency's place.
+    /// Returns the currency's place.
     pub(crate) fn currency_slot(&self, id: CurrencyId) -> Option<u32> {
         self.ledger.find(id)
     }
 
-    /// Whether an exchange of these rules takes such a symbol.
+    /// Returns whether an exchange of these rules takes such a symbol.
     pub(crate) fn check_saved_spec(&self, spec: &SymbolSpec) -> Result<(), ResultCode> {
         check_spec(spec, &self.rules)
     }
@@ -154,7 +154,7 @@ impl Risk {
         symbol.renew_plain_prices(&self.rules);
     }
 
-    /// The terms of a symbol.
+    /// Returns the terms of a symbol.
     pub(crate) fn spec(&self, symbol: SymbolId) -> Option<&SymbolSpec> {
         self.symbols.get(symbol).map(|symbol| &symbol.spec)
     }
@@ -167,7 +167,7 @@ impl Risk {
     }
 
     /// Adds a user without money, and says where.
-    pub(crate) fn restore_user(&mut self, uid: UserId, status: UserStatus, kept: Kept) -> u32 {
+    pub(crate) fn restore_user(&mut self, uid: UserId, status: UserStatus, kept: SavedUser) -> u32 {
         let slot = self.users.add_saved(uid, status);
         let user = self.users.at_mut(slot);
         user.last_transaction_id = kept.last_transaction_id;
@@ -179,8 +179,8 @@ impl Risk {
     }
 
     /// Adds what is left of a user who was removed.
-    pub(crate) fn restore_removed(&mut self, uid: UserId, kept: Kept) {
-        let Kept {
+    pub(crate) fn restore_removed(&mut self, uid: UserId, kept: SavedUser) {
+        let SavedUser {
             last_transaction_id,
             limits,
             ids,
@@ -263,12 +263,12 @@ impl Risk {
         &mut self,
         currency: u32,
         [negative, reserved, room, pool]: [i128; 4],
-        is_shaky: bool,
+        must_check_cover: bool,
     ) {
         let total = self.ledger.get_mut(currency);
         (total.negative, total.reserved, total.pool) = (negative, reserved, pool);
         total.take_room(room);
-        total.is_shaky = is_shaky;
+        total.must_check_cover = must_check_cover;
     }
 }
 
@@ -296,8 +296,8 @@ mod tests {
                 assert_eq!(result, ResultCode::Success);
             }
             let currency = state.risk.ledger.look(money);
-            assert!(currency.is_shaky, "the band has moved");
-            assert_eq!(state.risk.looks_for_short(&currency), !bound_work);
+            assert!(currency.must_check_cover, "the band has moved");
+            assert_eq!(state.risk.finds_short_users(&currency), !bound_work);
             assert_eq!(state.risk.looks_rightly_for_short(money), !bound_work);
         }
     }

@@ -65,7 +65,7 @@ impl Symbol {
         matches!(self.spec.symbol_type, SymbolType::Futures)
     }
 
-    /// The best prices of a futures symbol, as far as they are known.
+    /// Returns the best prices of a futures symbol, as far as they are known.
     pub(super) fn last_prices(&self) -> LastPrices {
         self.last.unwrap_or(LastPrices::EMPTY)
     }
@@ -124,7 +124,7 @@ impl Symbols {
         self.slot(id).map(|slot| &self.symbols[slot])
     }
 
-    /// The symbol in a slot that [`Self::slot`] gave.
+    /// Returns the symbol in a slot that [`Self::slot`] gave.
     pub(super) fn at(&self, slot: u32) -> &Symbol {
         &self.symbols[slot]
     }
@@ -144,26 +144,26 @@ impl Symbols {
         self.index.find(id, id_of)
     }
 
-    /// The slot of a symbol, if it is found without a hash.
+    /// Returns the slot of a symbol, if it is found without a hash.
     #[inline]
     pub(super) fn near(&self, id: SymbolId) -> Option<u32> {
         self.index.near(id).filter(|&slot| slot != NO_SLOT)
     }
 
-    /// The symbol, if it is found without a hash, and its slot.
+    /// Returns the symbol, if it is found without a hash, and its slot.
     #[inline(always)]
     pub(super) fn near_with_slot(&self, id: SymbolId) -> Option<(u32, &Symbol)> {
         let slot = self.index.near(id)?;
         Some((slot, self.symbols.get(slot as usize)?))
     }
 
-    /// The symbol, if it is found without a hash.
+    /// Returns the symbol, if it is found without a hash.
     #[inline(always)]
     pub(super) fn near_ref(&self, id: SymbolId) -> Option<&Symbol> {
         self.symbols.get(self.index.near(id)? as usize)
     }
 
-    /// Whether what is read of a symbol is far away most of the time.
+    /// Returns whether what is read of a symbol is far away most of the time.
     #[inline]
     pub(super) const fn are_many(&self) -> bool {
         self.index.are_many()
@@ -171,7 +171,7 @@ impl Symbols {
 
     /// Prefetches the fields of a symbol that the fast path reads.
     #[inline]
-    pub(super) fn fetch(&self, id: SymbolId) {
+    pub(super) fn prefetch(&self, id: SymbolId) {
         if let Some(symbol) = self.near_ref(id) {
             prefetch(&symbol.plain_prices);
             prefetch(&symbol.quote);
@@ -429,33 +429,33 @@ impl Gate {
         self.limits
     }
 
-    /// The lowest price that passes; above [`Self::high`] where none does.
+    /// Returns the lowest price that passes; above [`Self::high`] where none does.
     pub(super) const fn low(&self) -> i64 {
         self.low
     }
 
-    /// The highest price that passes.
+    /// Returns the highest price that passes.
     pub(super) const fn high(&self) -> i64 {
         self.high
     }
 
-    /// The prices of the band, halted or not.
+    /// Returns the prices of the band, halted or not.
     pub(super) const fn band(&self) -> (i64, i64) {
         (self.limits.low, self.limits.high)
     }
 
-    /// Whether there is a band, as futures that are covered need one: above zero.
+    /// Returns whether there is a band, as futures that are covered need one: above zero.
     pub(super) const fn has_band(&self) -> bool {
         self.limits.low > 0
     }
 
-    /// Whether an auction collects orders, so that not every order can come.
+    /// Returns whether an auction collects orders, so that not every order can come.
     pub(super) const fn is_auction(&self) -> bool {
         self.limits.auction
     }
 
-    /// Whether an order at this price passes; `has_limit` is false where the price is a budget, or
-    /// the worst one of a market order.
+    /// Returns whether an order at this price passes; `has_limit` is false where the price is a
+    /// budget, or the worst one of a market order.
     #[inline]
     pub(super) const fn check(&self, price: i64, has_limit: bool) -> Result<(), ResultCode> {
         if self.low <= price && price <= self.high {
@@ -577,7 +577,7 @@ impl Risk {
         }
     }
 
-    /// Whether a symbol's futures are covered; see the `cover` module.
+    /// Returns whether a symbol's futures are covered; see the `cover` module.
     fn is_covered_symbol(&self, symbol: SymbolId) -> bool {
         let is_futures = self
             .symbols

@@ -63,7 +63,7 @@ struct Far {
     /// By ascending currency, none of which is zero.
     waiting: Vec<(CurrencyId, i128)>,
     terms: Terms,
-    kept: Kept,
+    cover_cache: CoverCache,
 }
 
 impl PartialEq for User {
@@ -112,7 +112,7 @@ impl User {
         self.far.as_ref()?.positions.get(symbol)
     }
 
-    /// The record in a futures symbol, made by `new` where it is missing.
+    /// Returns the record in a futures symbol, made by `new` where it is missing.
     #[inline(always)]
     pub(super) fn position_or(
         &mut self,
@@ -120,11 +120,11 @@ impl User {
         new: impl FnOnce() -> Position,
     ) -> &mut Position {
         let far = self.far.get_or_insert_default();
-        far.kept.forget();
+        far.cover_cache.forget();
         far.positions.get_or_insert(symbol, new)
     }
 
-    /// The record in futures, if there is one and nothing waits.
+    /// Returns the record in futures, if there is one and nothing waits.
     pub(super) fn sole_position(&self) -> Option<&Position> {
         match self.positions() {
             [position] if self.waiting().is_empty() => Some(position),
@@ -137,7 +137,7 @@ impl User {
         let far = self.far.as_mut()?;
         let is_empty = far.positions.get(symbol)?.is_empty();
         if is_empty {
-            far.kept.forget();
+            far.cover_cache.forget();
             far.positions.remove(symbol)
         } else {
             None
@@ -169,13 +169,13 @@ pub(super) struct Users {
 }
 
 impl Users {
-    /// The slot of a user.
+    /// Returns the slot of a user.
     #[inline]
     pub(super) fn slot(&self, uid: UserId) -> Option<u32> {
         self.near(uid).or_else(|| self.find(uid))
     }
 
-    /// The slot of a user, if it is found without the index.
+    /// Returns the slot of a user, if it is found without the index.
     #[inline]
     pub(super) fn near(&self, uid: UserId) -> Option<u32> {
         let guess = uid.0.wrapping_sub(self.offset) as usize;
@@ -183,7 +183,7 @@ impl Users {
         user.is(uid).then_some(guess as u32)
     }
 
-    /// The slot of a user, where it was once known to be, or found without the index.
+    /// Returns the slot of a user, where it was once known to be, or found without the index.
     #[inline]
     fn near_hint(&self, hint: UserHint, uid: UserId) -> Option<u32> {
         match self.users.get(hint.0 as usize) {
@@ -210,7 +210,7 @@ impl Users {
         true
     }
 
-    /// A user, if found without the index.
+    /// Returns a user, if found without the index.
     #[inline(always)]
     pub(super) fn near_mut(&mut self, uid: UserId) -> Option<&mut User> {
         let guess = uid.0.wrapping_sub(self.offset) as usize;
@@ -241,14 +241,14 @@ impl Users {
         user.is(uid).then_some(user)
     }
 
-    /// True where users are too many for the nearer caches, so that asking ahead pays.
+    /// Returns true where users are too many for the nearer caches, so that asking ahead pays.
     pub(super) const fn is_large(&self) -> bool {
         self.index.is_large()
     }
 
-    /// Asks for a user's line, which will be needed soon, if the slot follows from the id.
+    /// Prefetches a user's line if the slot follows from the id.
     #[inline]
-    pub(super) fn fetch(&self, uid: UserId) {
+    pub(super) fn prefetch(&self, uid: UserId) {
         if let Some(user) = self.users.get(uid.0.wrapping_sub(self.offset) as usize) {
             thalweg::ring::prefetch(user);
         }
@@ -267,7 +267,7 @@ impl Users {
         self.slot(uid).map(|slot| &mut self.users[slot])
     }
 
-    /// The user in a slot that [`Self::slot`] gave.
+    /// Returns the user in a slot that [`Self::slot`] gave.
     #[inline]
     pub(super) fn at(&self, slot: u32) -> &User {
         &self.users[slot]
@@ -279,7 +279,7 @@ impl Users {
         &mut self.users[slot]
     }
 
-    /// Whether a user was ever removed.
+    /// Returns whether a user was ever removed.
     #[inline]
     pub(super) const fn lost_any(&self) -> bool {
         self.lost_any
@@ -305,14 +305,15 @@ impl Users {
         slot
     }
 
-    /// The user to whom a settlement belongs: made again, suspended, where the record was removed.
+    /// Returns the user to whom a settlement belongs: made again, suspended, where the record was
+    /// removed.
     #[inline]
     pub(super) fn settled(&mut self, owner: Owner) -> &mut User {
         let slot = self.settled_slot(owner);
         &mut self.users[slot]
     }
 
-    /// The slot of the same.
+    /// Returns the slot of the same.
     #[inline]
     pub(super) fn settled_slot(&mut self, (hint, uid): Owner) -> u32 {
         self.near_hint(hint, uid)
@@ -365,7 +366,7 @@ impl Users {
         });
     }
 
-    /// All users, in no meaningful order. Cost: visits them.
+    /// Returns all users, in no meaningful order. Cost: visits them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &User> {
         self.index.slots().map(|slot| &self.users[slot])
     }
@@ -402,7 +403,7 @@ impl User {
     /// Returns them, to change them.
     pub(super) fn terms_mut(&mut self) -> &mut Terms {
         let far = self.far.get_or_insert_default();
-        far.kept.forget();
+        far.cover_cache.forget();
         &mut far.terms
     }
 
@@ -450,21 +451,21 @@ pub(super) struct Terms {
 
 /// The kept amounts: for each side of an order, of the currency that it pays with.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Kept {
+pub(super) struct CoverCache {
     /// When it was found; zero is before all epochs.
     epochs: [u64; 2],
     currencies: [CurrencyId; 2],
     locked: [i64; 2],
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for CoverCache {
     /// It says nothing that the rest of the user does not, and is there or not.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Kept")
+        formatter.write_str("CoverCache")
     }
 }
 
-impl Kept {
+impl CoverCache {
     #[inline(always)]
     pub(super) const fn forget(&mut self) {
         self.epochs = [0; 2];
@@ -472,36 +473,38 @@ impl Kept {
 }
 
 impl User {
-    /// True where there is nothing of the user but the near balances, no futures and no limits.
+    /// Returns true where there is nothing of the user but the near balances, no futures and no
+    /// limits.
     #[inline(always)]
     pub(super) const fn is_plain(&self) -> bool {
         self.far.is_none()
     }
 
-    /// How much of the balance in the currency of a side must stay for futures, if that is kept.
+    /// Returns how much of the balance in the currency of a side must stay for futures, if that is
+    /// kept.
     #[inline(always)]
-    pub(super) fn kept_cover(
+    pub(super) fn cached_cover(
         &self,
         (side, currency, epoch): (usize, CurrencyId, u64),
     ) -> Option<i64> {
-        let Kept {
+        let CoverCache {
             epochs,
             currencies,
             locked,
-        } = &self.far.as_ref()?.kept;
+        } = &self.far.as_ref()?.cover_cache;
         (epochs[side] == epoch && currencies[side] == currency).then_some(locked[side])
     }
 
     /// Keeps it. The user has no limits of his own.
-    pub(super) fn keep_cover(
+    pub(super) fn cache_cover(
         &mut self,
         (side, currency, epoch): (usize, CurrencyId, u64),
         locked: i64,
     ) {
         if let Some(far) = &mut self.far {
-            far.kept.epochs[side] = epoch;
-            far.kept.currencies[side] = currency;
-            far.kept.locked[side] = locked;
+            far.cover_cache.epochs[side] = epoch;
+            far.cover_cache.currencies[side] = currency;
+            far.cover_cache.locked[side] = locked;
         }
     }
 }
@@ -521,7 +524,7 @@ impl fmt::Debug for User {
             .field("positions", &far.positions)
             .field("waiting", &far.waiting)
             .field("terms", &far.terms)
-            .field("kept", &far.kept)
+            .field("kept", &far.cover_cache)
             .finish()
     }
 }
@@ -569,7 +572,7 @@ pub(crate) struct Ids {
     used: [u64; WORDS],
 }
 
-/// Where the bit of an id is.
+/// Returns where the bit of an id is.
 const fn place(id: i64) -> (usize, u64) {
     let low = id.cast_unsigned() % ID_WINDOW;
     ((low / BITS) as usize, 1 << (low % BITS))
@@ -584,8 +587,8 @@ impl Ids {
         Self { highest, used }
     }
 
-    /// The ids as [`Self::parts`] gave them; `None` where they were none: the highest one is used,
-    /// and no bit stands for an id below all numbers.
+    /// Returns the ids as [`Self::parts`] gave them; `None` where they were none: the highest one
+    /// is used, and no bit stands for an id below all numbers.
     pub(crate) fn from_parts(highest: i64, used: [u64; WORDS]) -> Option<Self> {
         let ids = Self { highest, used };
         let steps_down = highest.abs_diff(i64::MIN);
@@ -594,7 +597,7 @@ impl Ids {
         (ids.has(highest) && is_none).then_some(ids)
     }
 
-    /// The highest id, and the bits of the window: that of an id is at its lowest ten bits.
+    /// Returns the highest id, and the bits of the window: that of an id is at its lowest ten bits.
     pub(crate) const fn parts(&self) -> (i64, &[u64; WORDS]) {
         (self.highest, &self.used)
     }
@@ -637,7 +640,7 @@ impl Ids {
         self.used[word] |= bit;
     }
 
-    /// The highest id, and which of those below are used: bit 0 is the highest itself.
+    /// Returns the highest id, and which of those below are used: bit 0 is the highest itself.
     pub(super) fn highest_and_used(&self) -> (i64, String) {
         let is_used = |back: u64| self.has(self.highest.wrapping_sub_unsigned(back));
         let digit =
@@ -798,14 +801,17 @@ mod kept_tests {
         prop::collection::vec(command(), 0..80)
     }
 
-    /// How much is kept, and how much of that is wrong.
+    /// Returns how much is kept, and how much of that is wrong.
     fn compare(risk: &Risk) -> [usize; 2] {
         let mut found = [0; 2];
         for user in risk.users.iter() {
             for side in 0..2 {
-                let currency = user.far.as_ref().map(|far| far.kept.currencies[side]);
+                let currency = user
+                    .far
+                    .as_ref()
+                    .map(|far| far.cover_cache.currencies[side]);
                 let key = (side, currency.unwrap_or_default(), risk.epoch);
-                if let Some(kept) = user.kept_cover(key) {
+                if let Some(kept) = user.cached_cover(key) {
                     let is_right =
                         i128::from(kept) == locked(user, (&risk.symbols, &risk.rules), key.1);
                     found[0] += usize::from(kept > 0);
@@ -829,13 +835,13 @@ mod kept_tests {
                     .get(UserId(uid))?
                     .far
                     .as_ref()
-                    .map(|far| far.kept)
+                    .map(|far| far.cover_cache)
             };
             let before: Vec<_> = (1..=USERS).map(kept).collect();
             apply(&mut state, command, &mut Events::new());
             for (uid, kept) in (1..).zip(before) {
                 let user = state.risk.users.get_mut(UserId(uid));
-                let now = user.and_then(|user| Some(&mut user.far.as_mut()?.kept));
+                let now = user.and_then(|user| Some(&mut user.far.as_mut()?.cover_cache));
                 if let (Some(kept), Some(now), Fault::Remembers) = (kept, now, fault)
                     && now.epochs == [0; 2]
                 {

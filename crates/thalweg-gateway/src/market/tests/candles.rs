@@ -41,7 +41,7 @@ fn trades() -> impl Strategy<Value = Vec<Trade>> {
     })
 }
 
-/// The candle of one interval, from all trades.
+/// Returns the candle of one interval, from all trades.
 fn naive(trades: &[Trade], interval: Interval, open_time: i64) -> Option<Candle> {
     let close = interval.next(open_time);
     let own: Vec<&Trade> = (trades.iter())

@@ -28,7 +28,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 pub use self::receiving::{check, commands_in, gap, receive};
 pub use self::sending::send;
-use super::halted::HaltReason;
+use super::halt_reason::HaltReason;
 use crate::durable::error::{ExchangeError, OpenError};
 use crate::durable::snapshots::SnapshotFileError;
 

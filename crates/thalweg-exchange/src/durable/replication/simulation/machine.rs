@@ -12,8 +12,8 @@ use crate::durable::published::Published;
 use crate::durable::record::Origin;
 use crate::durable::replication::batch::{Pending, pack};
 use crate::durable::replication::follower::{Faults, Follower, Read};
-use crate::durable::replication::halted::HaltReason;
-use crate::durable::replication::leading::{BatchQueue, Fenced, Outlet, SealedBatch};
+use crate::durable::replication::halt_reason::HaltReason;
+use crate::durable::replication::leading::{BatchQueue, BatchSink, Fenced, SealedBatch};
 use crate::durable::replication::log::{CommandLog, WriteOutcome};
 use crate::durable::replication::sequencer::{Sequencer, Step};
 use crate::durable::simulation::options;
@@ -56,12 +56,12 @@ struct Hand {
 }
 
 #[derive(Debug)]
-struct SimOutlet {
+struct SimSink {
     hand: Arc<Mutex<Hand>>,
     is_early: bool,
 }
 
-impl Outlet for SimOutlet {
+impl BatchSink for SimSink {
     fn offer(&mut self, pending: &mut Pending) {
         let mut hand = self.hand.lock().expect("no panic");
         hand.queue.push(pending);
@@ -90,19 +90,19 @@ pub(super) struct Primary {
     pub(super) exchange: Exchange<SimDisk>,
     pub(super) sequencer: Sequencer,
     hand: Arc<Mutex<Hand>>,
-    kept: super::super::kept::Kept,
+    kept: super::super::log_retention::LogRetention,
     /// The batch that is written, and whether a faulty exchange has acknowledged it.
-    under_way: Option<(SealedBatch, bool)>,
+    in_flight: Option<(SealedBatch, bool)>,
 }
 
 impl Primary {
     /// Makes at most one call to the log.
     pub(super) fn write(&mut self, log: &mut SimLog) {
         let mut hand = self.hand.lock().expect("no panic");
-        if self.under_way.is_none() {
+        if self.in_flight.is_none() {
             let early = hand.early.pop_front().map(|batch| (batch, true));
-            self.under_way = early.or_else(|| Some((hand.queue.seal()?, false)));
-            if let Some((batch, _)) = &self.under_way {
+            self.in_flight = early.or_else(|| Some((hand.queue.seal()?, false)));
+            if let Some((batch, _)) = &self.in_flight {
                 // Every second writer is of a version that packs nothing.
                 let bytes = match self.sequencer.claim().epoch % 2 {
                     0 => Arc::clone(&batch.bytes),
@@ -118,7 +118,7 @@ impl Primary {
                 }
             }
             Step::Acked => {
-                if let Some((batch, false)) = self.under_way.take() {
+                if let Some((batch, false)) = self.in_flight.take() {
                     hand.acked.push_back(Ok(batch));
                 }
                 let (index, bytes) = self.sequencer.last();
@@ -209,7 +209,7 @@ impl Machine {
             }));
             parts = Some((sequencer, kept, Arc::clone(&hand)));
             let is_early = seeded == Some(Seeded::AcknowledgeUnwritten);
-            Ok(Box::new(SimOutlet { hand, is_early }))
+            Ok(Box::new(SimSink { hand, is_early }))
         })?;
         // Executed as a follower: no client is answered.
         let _ = self.recorder.take();
@@ -221,7 +221,7 @@ impl Machine {
             sequencer,
             hand,
             kept,
-            under_way: None,
+            in_flight: None,
         }));
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::command::Command;
 use crate::durable::error::SubmitError;
 use crate::durable::record::Origin;
 use crate::durable::replication::batch::BATCH_VERSION;
-use crate::durable::replication::halted::HaltReason;
+use crate::durable::replication::halt_reason::HaltReason;
 use crate::durable::simulation::model::origin;
 use crate::durable::simulation::{Verdict, counts, must, traffic};
 use crate::durable::submission::SubmitOutcome;

@@ -40,7 +40,7 @@ impl Far {
         }
     }
 
-    /// The piece in which `key` is, or would be.
+    /// Returns the piece in which `key` is, or would be.
     fn piece_of(&self, key: i64) -> usize {
         let later = self.bounds.partition_point(|&bound| bound <= key);
         later.saturating_sub(1)
@@ -52,7 +52,7 @@ impl Far {
         Some(piece[at].1)
     }
 
-    /// The first entry whose key is `key` or above.
+    /// Returns the first entry whose key is `key` or above.
     pub(super) fn first_from(&self, key: i64) -> Option<Entry> {
         let at = self.piece_of(key);
         let piece = self.pieces.get(at)?;
@@ -202,7 +202,7 @@ impl Ladder {
             self.note_no_far(side, price ^ mask(side));
         } else {
             self.remove_far(side, price ^ mask(side), level);
-            self.patience = self.patience.saturating_sub(1);
+            self.move_delay = self.move_delay.saturating_sub(1);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::command::{Action, Place};
 use crate::event::UserHint;
 
 /// Far commands before a window may move, beside one for each level in it, twice.
-const PATIENCE: u32 = 64;
+const MOVE_DELAY_MIN: u32 = 64;
 
 /// Levels that leave the window at once, or enter it.
 const STEP: u32 = 64;
@@ -45,7 +45,7 @@ impl Ladder {
             .map(|wide| *wide)
     }
 
-    /// An empty window of these levels.
+    /// Returns an empty window of these levels.
     pub(in crate::engine::book) fn of(nodes: Nodes) -> Self {
         let mut ladder = Self::new();
         ladder.occupied.set_width(nodes.levels());
@@ -53,21 +53,22 @@ impl Ladder {
         ladder
     }
 
-    /// The window's first price if this one is in the middle, or as near to it as prices go.
+    /// Returns the window's first price if this one is in the middle, or as near to it as prices
+    /// go.
     pub(super) fn base_around(&self, price: i64) -> i64 {
         let ticks = i64::from(self.nodes.levels());
         price.saturating_sub(ticks / 2).min(i64::MAX - (ticks - 1))
     }
 
-    /// Whether the window is narrow, and the book is used so much that it should be wide.
+    /// Returns whether the window is narrow, and the book is used so much that it should be wide.
     #[inline]
     pub(in crate::engine::book) const fn wants_width(&self) -> bool {
-        let is_used = self.nodes.are_many() || self.impatience >= MOVES_OF_NARROW;
+        let is_used = self.nodes.are_many() || self.move_delay_ends >= MOVES_OF_NARROW;
         is_used && self.nodes.levels() == NARROW && !self.is_shut
     }
 
-    /// The price around which the window belongs: of one best price, or between both where they
-    /// are not too far apart.
+    /// Returns the price around which the window belongs: of one best price, or between both where
+    /// they are not too far apart.
     fn center(&self) -> Option<i64> {
         match [Action::Ask, Action::Bid].map(|side| self.best_price(side)) {
             [Some(ask), Some(bid)] if self.fits(bid, ask) => Some(bid + (ask - bid) / 2),
@@ -76,7 +77,7 @@ impl Ladder {
         }
     }
 
-    /// Whether a window around both prices leaves room beyond them.
+    /// Returns whether a window around both prices leaves room beyond them.
     fn fits(&self, bid: i64, ask: i64) -> bool {
         let ticks = i128::from(self.nodes.levels());
         i128::from(ask) - i128::from(bid) <= ticks - ticks / 32
@@ -84,9 +85,9 @@ impl Ladder {
 
     /// Lets the window move to the best prices if one is outside and it would help.
     #[cold]
-    pub(super) fn consider_moving(&mut self) {
-        self.impatience += u32::from(self.patience == 0);
-        self.be_patient();
+    pub(super) fn move_if_useful(&mut self) {
+        self.move_delay_ends += u32::from(self.move_delay == 0);
+        self.reset_move_delay();
         if !self.stays(self.occupied.width())
             && let Some(center) = self.center()
         {
@@ -94,7 +95,7 @@ impl Ladder {
         }
     }
 
-    /// Whether a window of `width` ticks is where it belongs.
+    /// Returns whether a window of `width` ticks is where it belongs.
     pub(super) fn stays(&self, width: u64) -> bool {
         let is_near = |price| self.offset(price) < width;
         match (self.best_price(Action::Ask), self.best_price(Action::Bid)) {
@@ -108,26 +109,26 @@ impl Ladder {
     fn move_around(&mut self, center: i64) {
         self.target = self.base_around(center);
         self.is_leaving = true;
-        self.go_on();
+        self.step_move();
     }
 
-    fn be_patient(&mut self) {
-        self.patience = PATIENCE + 2 * self.occupied.count();
+    fn reset_move_delay(&mut self) {
+        self.move_delay = MOVE_DELAY_MIN + 2 * self.occupied.count();
     }
 
-    /// Whether the window has not yet all its ticks at the place where it belongs.
-    pub(super) fn is_on_its_way(&self) -> bool {
+    /// Returns whether the window has not yet all its ticks at the place where it belongs.
+    pub(super) fn is_moving(&self) -> bool {
         self.is_leaving || self.occupied.width() < self.nodes.levels().into()
     }
 
     /// Takes the window a step further.
     #[cold]
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn step_move(&mut self) {
         if self.is_leaving {
             if self.is_parked() {
                 self.leave_parked();
             } else {
-                self.become_narrower();
+                self.narrow_step();
             }
             if self.occupied.width() > 0 || self.is_parked() {
                 return;
@@ -135,9 +136,9 @@ impl Ladder {
             self.base = self.target;
             self.is_leaving = false;
         }
-        self.become_wider();
-        if !self.is_on_its_way() {
-            self.be_patient();
+        self.widen_step();
+        if !self.is_moving() {
+            self.reset_move_delay();
         }
     }
 
@@ -148,7 +149,7 @@ impl Ladder {
     }
 
     /// Gives up the highest ticks: [`STEP`] with orders and a few more.
-    fn become_narrower(&mut self) {
+    fn narrow_step(&mut self) {
         let mut tick = self.occupied.last();
         let (mut gone, mut width) = (0, u32::MAX);
         // A width is a multiple of some ticks: those that leave it together go together, or one
@@ -166,7 +167,7 @@ impl Ladder {
     }
 
     /// Takes ticks in above those that it has, until it has all or [`STEP`] levels came in.
-    fn become_wider(&mut self) {
+    fn widen_step(&mut self) {
         let all = self.nodes.levels();
         let mut came = 0;
         while came < STEP && self.occupied.width() < all.into() {
@@ -190,7 +191,7 @@ impl Ladder {
         }
     }
 
-    /// The keys of a side between two ticks, the second excluded.
+    /// Returns the keys of a side between two ticks, the second excluded.
     fn keys(&self, side: Action, first: u32, end: u32) -> (i64, i64) {
         let ends = [first, end - 1].map(|tick| (self.base + i64::from(tick)) ^ mask(side));
         (ends[0].min(ends[1]), ends[0].max(ends[1]))
@@ -285,8 +286,8 @@ impl Spot<'_> {
 }
 
 impl Ladder {
-    /// Where a new order can be put at the end of the queue of a price in the window; `None` where
-    /// there is no such level, or no slot is free.
+    /// Returns where a new order can be put at the end of the queue of a price in the window;
+    /// `None` where there is no such level, or no slot is free.
     #[inline(always)]
     pub(in crate::engine::book) fn spot(&mut self, price: i64) -> Option<Spot<'_>> {
         let at = self.offset(price) as usize;
@@ -319,7 +320,7 @@ impl Ladder {
 // it. If the window belongs elsewhere, parked levels become far ones in steps before.
 
 impl Ladder {
-    /// Whether levels are left that the window had when it was shut.
+    /// Returns whether levels are left that the window had when it was shut.
     #[inline]
     pub(super) const fn is_parked(&self) -> bool {
         self.parked.is_some()
@@ -359,7 +360,7 @@ impl Ladder {
         match self.center() {
             // The first order will open it.
             None => self.parked = None,
-            Some(_) if self.stays(self.nodes.levels().into()) => self.go_on(),
+            Some(_) if self.stays(self.nodes.levels().into()) => self.step_move(),
             Some(center) => self.move_around(center),
         }
     }
@@ -416,7 +417,7 @@ impl Occupancy {
         ticks.next_multiple_of(WORD as u32)
     }
 
-    /// The greatest width without a tick.
+    /// Returns the greatest width without a tick.
     const fn width_below(tick: u32) -> u32 {
         tick - tick % WORD as u32
     }
@@ -427,13 +428,13 @@ impl Occupancy {
         self.ticks.resize(width as usize, 0);
     }
 
-    /// One byte per tick.
+    /// Returns one byte per tick.
     #[inline]
     pub(super) const fn as_mut_slice(&mut self) -> &mut [u8] {
         self.ticks.as_mut_slice()
     }
 
-    /// How many ticks there are.
+    /// Returns how many ticks there are.
     #[inline]
     pub(super) const fn width(&self) -> u64 {
         self.ticks.len() as u64
@@ -445,7 +446,7 @@ impl Occupancy {
         self.ticks.get(usize::try_from(tick).ok()?)
     }
 
-    /// Whether there are orders at a tick; at none outside the window.
+    /// Returns whether there are orders at a tick; at none outside the window.
     #[inline]
     pub(super) fn has(&self, tick: u64) -> bool {
         self.tick(tick).is_some_and(|&tick| tick != 0)
@@ -476,14 +477,14 @@ impl Occupancy {
         }
     }
 
-    /// The eight ticks of a word, the lowest in the lowest byte.
+    /// Returns the eight ticks of a word, the lowest in the lowest byte.
     fn word(&self, word: usize) -> u64 {
         let bytes = self.ticks.get(word * WORD..(word + 1) * WORD);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
         u64::from_le_bytes(bytes.unwrap_or_default())
     }
 
-    /// The lowest tick from `tick` upwards, or [`NO_TICK`].
+    /// Returns the lowest tick from `tick` upwards, or [`NO_TICK`].
     pub(super) fn from(&self, tick: u32) -> u32 {
         let words = self.ticks.len() / WORD;
         let mut word = tick as usize / WORD;
@@ -498,12 +499,12 @@ impl Occupancy {
         (word * WORD) as u32 + bits.trailing_zeros() / 8
     }
 
-    /// The highest tick, or [`NO_TICK`].
+    /// Returns the highest tick, or [`NO_TICK`].
     pub(super) fn last(&self) -> u32 {
         self.down_from((self.ticks.len() as u32).saturating_sub(1))
     }
 
-    /// The highest tick from `tick` downwards, or [`NO_TICK`].
+    /// Returns the highest tick from `tick` downwards, or [`NO_TICK`].
     pub(super) fn down_from(&self, tick: u32) -> u32 {
         let mut word = tick as usize / WORD;
         let mut bits = self.word(word) & (!0 >> (56 - tick % 8 * 8));
@@ -537,7 +538,7 @@ mod tests {
         ladder.append(slot);
     }
 
-    /// How many levels are in the window, where no far one is.
+    /// Returns how many levels are in the window, where no far one is.
     fn in_window(ladder: &Ladder) -> u32 {
         let width = ladder.occupied.width() as u32;
         assert!(width == 0 || !ladder.is_any_far_in(0, width));
@@ -560,7 +561,7 @@ mod tests {
             (before, least) = (now, least.min(now));
         }
         assert!(least < 100, "{least}");
-        assert!(!ladder.is_on_its_way() && before > 2_000, "{before}");
+        assert!(!ladder.is_moving() && before > 2_000, "{before}");
         assert!(ladder.window_level(13_999).is_some());
         let levels = ladder.levels(Action::Bid).map(|level| level.price);
         assert!(levels.eq((10_000..14_000).rev().chain((0..4_000).rev())));
@@ -691,7 +692,7 @@ mod parked_tests {
             first.map(|(key, _)| key ^ mask(side))
         }
 
-        /// Whether an order of this side would meet one of the other.
+        /// Returns whether an order of this side would meet one of the other.
         fn crosses(&self, side: Action, price: i64) -> bool {
             let other = side.opposite();
             let best = self.best(other).map(|best| best ^ mask(other));
@@ -873,7 +874,7 @@ mod parked_tests {
         twin.uncross();
         // The level of the bid was new, and nothing else.
         assert!(twin.ladder.nodes.as_mut_slice().len() <= first + 32);
-        assert!(!twin.ladder.is_parked() && !twin.ladder.is_on_its_way());
+        assert!(!twin.ladder.is_parked() && !twin.ladder.is_moving());
         assert_eq!(twin.ladder.occupied.count(), 3_999);
         twin.check(100..=2_500);
     }

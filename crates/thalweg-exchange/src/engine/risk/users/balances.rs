@@ -22,7 +22,7 @@ impl User {
         balances.into_iter()
     }
 
-    /// The balances that are not zero, in no meaningful order.
+    /// Returns the balances that are not zero, in no meaningful order.
     fn accounts(&self) -> impl Iterator<Item = (CurrencyId, i64)> + '_ {
         let near = self.currencies.iter().zip(&self.balances);
         near.map(|(&currency, &balance)| (currency, balance))
@@ -30,7 +30,7 @@ impl User {
             .filter(|&(_, balance)| balance != 0)
     }
 
-    /// Whether there is a balance that is not zero, or profit or a debt that waits.
+    /// Returns whether there is a balance that is not zero, or profit or a debt that waits.
     pub(in crate::engine::risk) fn has_money(&self) -> bool {
         self.accounts().next().is_some() || !self.waiting().is_empty()
     }
@@ -39,8 +39,8 @@ impl User {
         self.far.as_ref().map_or(&[], |far| &far.accounts)
     }
 
-    /// Where a currency is if it is near. Without branches: which one of its currencies a user
-    /// needs next cannot be foreseen.
+    /// Returns where a currency is if it is near. Without branches: which one of its currencies a
+    /// user needs next cannot be foreseen.
     #[inline]
     fn near_place(&self, currency: CurrencyId) -> usize {
         let [first, second, _] = self.currencies;
@@ -48,14 +48,14 @@ impl User {
         if first == currency { 0 } else { place }
     }
 
-    /// The balance in a currency if it is near.
+    /// Returns the balance in a currency if it is near.
     #[inline]
     pub(in crate::engine::risk) fn near_balance(&self, currency: CurrencyId) -> Option<i64> {
         let place = self.near_place(currency);
         (self.currencies[place] == currency).then_some(self.balances[place])
     }
 
-    /// The balance in a currency if it is near, to change it.
+    /// Returns the balance in a currency if it is near, to change it.
     #[inline]
     pub(in crate::engine::risk) fn near_balance_mut(
         &mut self,
@@ -69,8 +69,8 @@ impl User {
         }
     }
 
-    /// A balance that is near and not below zero, and what it would be with so much more, where
-    /// that is not below zero either.
+    /// Returns a balance that is near and not below zero, and what it would be with so much more,
+    /// where that is not below zero either.
     #[inline(always)]
     pub(in crate::engine::risk) fn near_sum(
         &self,
@@ -92,7 +92,7 @@ impl User {
         self.balances[place] = sum;
     }
 
-    /// The balance in a currency, to change it; made where it is missing.
+    /// Returns the balance in a currency, to change it; made where it is missing.
     #[inline]
     pub(in crate::engine::risk) fn balance_mut(&mut self, currency: CurrencyId) -> &mut i64 {
         let place = self.near_place(currency);
@@ -171,7 +171,7 @@ impl User {
     /// Changes what waits in a currency.
     pub(in crate::engine::risk) fn set_waiting(&mut self, currency: CurrencyId, amount: i128) {
         let far = self.far.get_or_insert_default();
-        far.kept.forget();
+        far.cover_cache.forget();
         let waiting = &mut far.waiting;
         match waiting.binary_search_by_key(&currency, |&(other, _)| other) {
             Ok(place) if amount == 0 => drop(waiting.remove(place)),
@@ -181,7 +181,7 @@ impl User {
         }
     }
 
-    /// Whether futures have a claim on the user's money: a record there, or what waits.
+    /// Returns whether futures have a claim on the user's money: a record there, or what waits.
     #[inline]
     pub(in crate::engine::risk) fn has_futures(&self) -> bool {
         let far = self.far.as_ref();

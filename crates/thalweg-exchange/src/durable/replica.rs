@@ -13,7 +13,7 @@ use super::exchange::Exchange;
 use super::published::Published;
 use super::record::{RecordError, decode_into, note_in};
 use super::replication::batch::Batch;
-use super::replication::leading::{Leading, Outlet, Replication};
+use super::replication::leading::{BatchSink, Leading, Replication};
 use super::replication::log::{Claim, LogStart};
 use super::submission::{Submission, SubmitOutcome};
 use crate::command::Command;
@@ -68,7 +68,7 @@ impl<S: Storage> Exchange<S> {
         }
     }
 
-    /// Whether the log has not acknowledged a batch for as long as an end waits for it.
+    /// Returns whether the log has not acknowledged a batch for as long as an end waits for it.
     pub(super) fn is_log_silent(&self) -> bool {
         match &self.replication {
             Replication::Leading(leading) => leading.waits_for() >= LOG_SILENT_MAX,
@@ -90,11 +90,11 @@ impl<S: Storage> Exchange<S> {
     /// Returns for how long the log that this exchange writes has not answered, and its last error,
     /// where it does not answer.
     #[must_use]
-    pub fn log_trouble(&self) -> Option<(Duration, String)> {
+    pub fn log_outage(&self) -> Option<(Duration, String)> {
         match &self.replication {
             Replication::Leading(leading) => {
-                let trouble = leading.trouble()?;
-                Some((trouble.since.elapsed(), trouble.text))
+                let outage = leading.outage()?;
+                Some((outage.since.elapsed(), outage.text))
             }
             _ => None,
         }
@@ -107,7 +107,7 @@ impl<S: Storage> Exchange<S> {
         }
     }
 
-    /// Whether commands wait for room on the disk.
+    /// Returns whether commands wait for room on the disk.
     pub(super) fn lacks_room(&self) -> bool {
         self.gate.lack().is_some()
     }
@@ -185,7 +185,7 @@ impl<S: Storage> Exchange<S> {
         }
     }
 
-    /// Whether a log was made with other limits of sessions than this exchange has.
+    /// Returns whether a log was made with other limits of sessions than this exchange has.
     pub(super) fn has_other_limits(&self, start: &LogStart) -> bool {
         self.options.sessions.hash() != start.limits_hash
     }
@@ -211,13 +211,13 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Writes the log from now on, under this claim.
-    pub(super) fn begin_to_lead(&mut self, claim: &Claim, outlet: Box<dyn Outlet>) {
+    pub(super) fn begin_to_lead(&mut self, claim: &Claim, sink: Box<dyn BatchSink>) {
         debug_assert_eq!(
             self.digest.outcomes(),
             self.owner.number,
             "all is published"
         );
-        let leading = Leading::new(outlet, claim.epoch, self.digest);
+        let leading = Leading::new(sink, claim.epoch, self.digest);
         self.replication = Replication::Leading(Box::new(leading));
         self.be_replica_of(claim);
         let epoch = claim.epoch;

@@ -13,14 +13,14 @@ pub(crate) const LISTED_MAX: usize = 5_000;
 pub(crate) const LIST_TAG: u64 = u64::MAX;
 
 /// A user, and the token of the question.
-pub(crate) type Asked = (UserId, u64);
+pub(crate) type OpenOrderQuery = (UserId, u64);
 
 /// The users whose open orders were asked for and are not there yet, in that order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Listing(Arc<Mutex<VecDeque<Asked>>>);
+pub(crate) struct OpenOrderQueries(Arc<Mutex<VecDeque<OpenOrderQuery>>>);
 
-impl Listing {
-    pub(crate) fn begin(&self, asked: Asked) {
+impl OpenOrderQueries {
+    pub(crate) fn begin(&self, asked: OpenOrderQuery) {
         lock(&self.0).push_back(asked);
     }
 
@@ -29,7 +29,7 @@ impl Listing {
         lock(&self.0).pop_back();
     }
 
-    pub(crate) fn end(&self) -> Option<Asked> {
+    pub(crate) fn end(&self) -> Option<OpenOrderQuery> {
         lock(&self.0).pop_front()
     }
 }

@@ -65,7 +65,7 @@ fn state(spec: SymbolSpec) -> State {
     state
 }
 
-/// The prices at which a lot leaves so much to both sides: the trade's, and the hold price.
+/// Returns the prices at which a lot leaves so much to both sides: the trade's, and the hold price.
 fn prices(action: Action, spec: &SymbolSpec, (sells, buys): (i64, i64), most: i64) -> (i64, i64) {
     let (taker, maker) = (spec.taker_fee, spec.maker_fee);
     match action {

@@ -11,9 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::batch::{Pending, pack};
-use super::kept::Kept;
-use super::leading::{BatchQueue, Fenced, Outlet, SealedBatch, Trouble};
+use super::leading::{BatchQueue, BatchSink, Fenced, LogOutage, SealedBatch};
 use super::log::{CommandLog, WriteOutcome};
+use super::log_retention::LogRetention;
 use super::sequencer::{Sequencer, Step};
 use crate::durable::options::Wake;
 
@@ -52,19 +52,19 @@ struct Health {
     /// Whether the thread has ended.
     has_ended: AtomicBool,
     /// Whether the log answers.
-    trouble: Mutex<Option<Trouble>>,
+    outage: Mutex<Option<LogOutage>>,
 }
 
 impl Health {
     /// Sets why the log does not answer. Returns whether it was so before.
-    fn set_trouble(&self, trouble: Option<Trouble>) -> bool {
-        let mut present = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *present, trouble).is_some()
+    fn set_outage(&self, outage: Option<LogOutage>) -> bool {
+        let mut present = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *present, outage).is_some()
     }
 }
 
-/// The way to the thread.
-struct Channels {
+/// The handle to the thread, which its exchange has.
+struct SequencerHandle {
     waiting: Arc<Mutex<Waiting>>,
     /// Says to an idle thread that something waits.
     offers: Sender<()>,
@@ -72,7 +72,7 @@ struct Channels {
     health: Arc<Health>,
 }
 
-impl Outlet for Channels {
+impl BatchSink for SequencerHandle {
     fn offer(&mut self, pending: &mut Pending) {
         let mut waiting = lock(&self.waiting);
         waiting.queue.push(pending);
@@ -101,31 +101,31 @@ impl Outlet for Channels {
         self.health.has_ended.load(Ordering::Relaxed)
     }
 
-    fn trouble(&self) -> Option<Trouble> {
-        let trouble = &self.health.trouble;
-        trouble
+    fn outage(&self) -> Option<LogOutage> {
+        let outage = &self.health.outage;
+        outage
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
     }
 }
 
-impl Drop for Channels {
+impl Drop for SequencerHandle {
     /// Writes no more than the batch that is under way: the exchange may have failed.
     fn drop(&mut self) {
         lock(&self.waiting).queue.clear();
     }
 }
 
-/// The thread's part.
-struct Sequencing {
+/// The state of the thread.
+struct SequencerThread {
     log: Box<dyn CommandLog>,
     sequencer: Sequencer,
     waiting: Arc<Mutex<Waiting>>,
     offers: Receiver<()>,
     acks: Sender<Result<SealedBatch, Fenced>>,
     wake: Wake,
-    kept: Kept,
+    kept: LogRetention,
     older: Option<Older>,
     /// Where others get copies of this replica, until that is noted.
     place: Option<String>,
@@ -151,16 +151,16 @@ struct Older {
 /// others get copies of this replica.
 pub(super) fn start(
     (log, sequencer, queue): (Box<dyn CommandLog>, Sequencer, BatchQueue),
-    (kept, place): (Kept, Option<String>),
+    (kept, place): (LogRetention, Option<String>),
     wake: Wake,
-) -> io::Result<Box<dyn Outlet>> {
+) -> io::Result<Box<dyn BatchSink>> {
     let (offers, offered) = channel();
     let (acks, acked) = channel();
     let (health, now) = (Arc::<Health>::default(), Instant::now());
     let is_idle = false;
     let waiting = Arc::new(Mutex::new(Waiting { queue, is_idle }));
     let newest = sequencer.newest();
-    let sequencing = Sequencing {
+    let state = SequencerThread {
         log,
         sequencer,
         waiting: Arc::clone(&waiting),
@@ -182,8 +182,8 @@ pub(super) fn start(
         woken: now,
     };
     let thread = thread::Builder::new().name("sequencer".into());
-    thread.spawn(move || sequencing.run())?;
-    Ok(Box::new(Channels {
+    thread.spawn(move || state.run())?;
+    Ok(Box::new(SequencerHandle {
         waiting,
         offers,
         acks: acked,
@@ -191,7 +191,7 @@ pub(super) fn start(
     }))
 }
 
-impl Drop for Sequencing {
+impl Drop for SequencerThread {
     /// Has the owner see the end, also that of a thread that panics.
     fn drop(&mut self) {
         // ORDERING: Relaxed, pairs with the load in has_ended(); a flag alone.
@@ -200,7 +200,7 @@ impl Drop for Sequencing {
     }
 }
 
-impl Sequencing {
+impl SequencerThread {
     fn run(mut self) {
         loop {
             let goes_on = match self.next_batch() {
@@ -306,21 +306,21 @@ impl Sequencing {
 
     fn log_answers(&mut self) {
         self.answered = Instant::now();
-        if self.health.set_trouble(None) {
+        if self.health.set_outage(None) {
             self.wake();
         }
     }
 
     fn log_is_silent(&mut self, text: String) {
         let since = self.answered;
-        let was_silent = self.health.set_trouble(Some(Trouble { since, text }));
+        let was_silent = self.health.set_outage(Some(LogOutage { since, text }));
         if !was_silent || self.woken.elapsed() >= BEAT {
             self.wake();
         }
     }
 
-    /// Whether the owner of the exchange, which was woken, has not looked for a long time. One that
-    /// cannot be woken looks when it submits, and one that has never looked has not begun.
+    /// Returns whether the owner of the exchange, which was woken, has not looked for a long time.
+    /// One that cannot be woken looks when it submits, and one that has never looked has not begun.
     fn is_hung(&mut self) -> bool {
         if self.wake.0.is_none() {
             return false;

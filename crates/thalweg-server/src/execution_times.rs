@@ -26,7 +26,7 @@ impl ExecutionTimes {
         }
     }
 
-    /// The times of each part in nanoseconds.
+    /// Returns the times of each part in nanoseconds.
     pub(crate) fn parts(&self) -> [(&'static str, Histogram); 3] {
         let clock = Clock::global();
         let times = |at: usize| self.parts[at].snapshot(|ticks| clock.ns(ticks));

@@ -7,14 +7,14 @@ const ENTRY_BYTES: usize = 512;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct LogRetention {
     /// The index and the cost of each, ascending.
     batches: VecDeque<(u64, usize)>,
     bytes: usize,
     bytes_max: usize,
 }
 
-impl Kept {
+impl LogRetention {
     /// Returns an empty list of batches that cost at most this together.
     pub(super) const fn new(bytes_max: usize) -> Self {
         Self {
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_oldest_are_given_up_and_never_the_newest() {
-        let mut kept = Kept::new(8 * (ENTRY_BYTES + 100));
+        let mut kept = LogRetention::new(8 * (ENTRY_BYTES + 100));
         for index in 0..8 {
             assert_eq!(kept.push(index, 100), None, "{index}");
         }
@@ -77,13 +77,13 @@ mod tests {
 
     #[test]
     fn batches_that_others_have_written_are_given_up_as_well() {
-        let mut kept = Kept::new(8 * (ENTRY_BYTES + 100));
+        let mut kept = LogRetention::new(8 * (ENTRY_BYTES + 100));
         assert_eq!((kept.push(70, 100), kept.first()), (None, Some(70)));
         // One page was given up meanwhile, or is none.
         kept.add_older(&[(0, 2), (40, 4), (70, 3)]);
         assert_eq!((kept.first(), kept.push(80, 100)), (Some(0), None));
         assert_eq!(kept.push(90, 100), Some(40));
-        let mut empty = Kept::new(4 * ENTRY_BYTES);
+        let mut empty = LogRetention::new(4 * ENTRY_BYTES);
         empty.add_older(&[(3, 5)]);
         assert_eq!(empty.push(9, 1), Some(9));
     }

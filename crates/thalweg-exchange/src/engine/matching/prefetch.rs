@@ -1,4 +1,4 @@
-//! Looking ahead: asking for the memory of commands that will soon be executed.
+//! Prefetch: the memory of commands that will soon be executed is loaded into the caches.
 //!
 //! The memory that a command needs lies behind a chain of look-ups: its book, the place in the
 //! index, the order, the order's neighbours. Each look-up is made for many commands before the next
@@ -10,24 +10,20 @@ use crate::command::Command;
 use crate::engine::index::NO_SLOT;
 use crate::ids::{OrderId, SymbolId, UserId};
 
-/// Commands that are looked at together: enough to wait for few of their lines, and few enough that
-/// these stay in the first-level cache.
-const TOGETHER: usize = 64;
-
-/// The order that a command names, and what is known of where it is.
+/// The order that a command names, and what is known of its address.
 #[derive(Clone, Copy, Debug)]
-struct Sought {
+struct Target {
     book: u32,
     uid: UserId,
     order: OrderId,
     /// The price that the order will have.
     price: Option<i64>,
-    /// Its place in the index; then its slot, as far as one look-up finds it.
+    /// The hash of its key; then its slot, as far as one look-up finds it.
     hash: u32,
     slot: Option<u32>,
 }
 
-const NOTHING: Sought = Sought {
+const NO_TARGET: Target = Target {
     book: NO_SLOT,
     uid: UserId(0),
     order: OrderId(0),
@@ -36,31 +32,32 @@ const NOTHING: Sought = Sought {
     slot: None,
 };
 
-/// Up to [`TOGETHER`] commands that will soon be executed.
+/// Up to [`PrefetchGroup::COMMANDS_MAX`] commands that will soon be executed.
 #[derive(Debug)]
-pub(crate) struct Ahead {
-    sought: [Sought; TOGETHER],
+pub(crate) struct PrefetchGroup {
+    targets: [Target; Self::COMMANDS_MAX],
     count: usize,
 }
 
-impl Default for Ahead {
+impl Default for PrefetchGroup {
     fn default() -> Self {
         Self {
-            sought: [NOTHING; TOGETHER],
+            targets: [NO_TARGET; Self::COMMANDS_MAX],
             count: 0,
         }
     }
 }
 
-impl Ahead {
-    /// How many commands are looked at together: those beyond are not.
-    pub(crate) const ROOM: usize = TOGETHER;
+impl PrefetchGroup {
+    /// The number of commands of a group: enough to wait for few of their lines, and few enough
+    /// that these stay in the first-level cache. Further ones are not prefetched.
+    pub(crate) const COMMANDS_MAX: usize = 64;
 
-    /// Takes a command in.
+    /// Adds a command.
     #[inline]
-    pub(crate) fn note(&mut self, books: &Matching, command: &Command) {
-        let (Some((symbol, (uid, order), price)), Some(sought)) =
-            (order_of(command), self.sought.get_mut(self.count))
+    pub(crate) fn add(&mut self, books: &Matching, command: &Command) {
+        let (Some((symbol, (uid, order), price)), Some(target)) =
+            (order_of(command), self.targets.get_mut(self.count))
         else {
             return;
         };
@@ -69,40 +66,40 @@ impl Ahead {
             return;
         };
         if books.index.are_many() {
-            book.ask_for_itself();
+            book.prefetch_header();
         }
-        *sought = Sought {
+        *target = Target {
             book: slot,
             uid,
             order,
             price,
-            ..NOTHING
+            ..NO_TARGET
         };
         self.count += 1;
     }
 
-    /// Asks for what the commands that were taken in will need, and forgets them. Changes nothing
-    /// else.
+    /// Prefetches what the commands of the group will need, and removes them from it. Changes
+    /// nothing else.
     #[inline]
-    pub(crate) fn ask(&mut self, books: &Matching) {
-        let sought = &mut self.sought[..self.count];
-        for sought in &mut *sought {
-            let book = &books.books[sought.book];
-            sought.hash = book.ask_for_place(sought.uid, sought.order, sought.price);
+    pub(crate) fn prefetch(&mut self, books: &Matching) {
+        let targets = &mut self.targets[..self.count];
+        for target in &mut *targets {
+            let book = &books.books[target.book];
+            target.hash = book.prefetch_index(target.uid, target.order, target.price);
         }
-        for sought in &mut *sought {
-            let book = &books.books[sought.book];
-            sought.slot = book.ask_for_order(sought.hash);
+        for target in &mut *targets {
+            let book = &books.books[target.book];
+            target.slot = book.prefetch_order(target.hash);
         }
-        for sought in sought {
-            let book = &books.books[sought.book];
-            book.ask_for_neighbours(sought.slot, sought.price);
+        for target in targets {
+            let book = &books.books[target.book];
+            book.prefetch_neighbours(target.slot, target.price);
         }
         self.count = 0;
     }
 }
 
-/// The order that a command names, and the price that it will have.
+/// Returns the order that a command names, and the price that it will have.
 #[inline]
 const fn order_of(command: &Command) -> Option<(SymbolId, (UserId, OrderId), Option<i64>)> {
     match *command {
@@ -132,17 +129,17 @@ const fn order_of(command: &Command) -> Option<(SymbolId, (UserId, OrderId), Opt
 }
 
 impl Matching {
-    /// True where looking ahead pays: a book of these commands is too large for the nearer caches,
-    /// or there are many books. Cost: a look at the books of eight of them, evenly spaced. So a
-    /// large book that few of many commands concern may be missed: then they wait for memory, as
-    /// with `apply`.
+    /// Returns whether prefetching pays: a book of these commands is too large for the nearer
+    /// caches, or there are many books. Cost: a look at the books of eight of them, evenly spaced.
+    /// So a large book that few of many commands concern may be missed: then they wait for memory,
+    /// as with `apply`.
     pub(crate) fn is_large(&self, commands: &[Command]) -> bool {
         let step = commands.len().div_ceil(8).max(1);
         let mut commands = commands.iter().step_by(step);
         commands.any(|command| self.is_large_for(command))
     }
 
-    /// Whether the book of one command is too large for the nearer caches.
+    /// Returns whether the book of one command is too large for the nearer caches.
     pub(crate) fn is_large_for(&self, command: &Command) -> bool {
         let book = order_of(command).and_then(|(symbol, ..)| self.book(symbol));
         book.is_some_and(Book::is_large) || self.index.are_many()

@@ -50,7 +50,7 @@ impl Waiting {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(super) struct Lists {
+pub(super) struct ReconciliationQueue {
     exchange: ExchangeHandle,
     reports: Reports,
     /// The number of the gateway's sessions.
@@ -59,7 +59,7 @@ pub(super) struct Lists {
     compared: Notify,
 }
 
-impl Lists {
+impl ReconciliationQueue {
     pub(super) fn new(exchange: ExchangeHandle, reports: Reports, number: u32) -> Self {
         Self {
             exchange,

@@ -1,8 +1,9 @@
 //! Parts of checkpoints: what the log keeps of a user and of a symbol.
 //!
-//! The parts of one user, or of one symbol, are a whole: from [`Kept::User`] to [`Kept::UserEnd`],
-//! from [`Kept::Symbol`] to [`Kept::SymbolEnd`]. Read again, a whole takes the place of all that
-//! the records before it say about its user or symbol; one that a crash tore is left out.
+//! The parts of one user, or of one symbol, are a whole: from [`CheckpointPart::User`] to
+//! [`CheckpointPart::UserEnd`], from [`CheckpointPart::Symbol`] to [`CheckpointPart::SymbolEnd`].
+//! Read again, a whole takes the place of all that the records before it say about its user or
+//! symbol; one that a crash tore is left out.
 
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{SymbolId, UserId};
@@ -27,7 +28,7 @@ const SYMBOL_END: u8 = 26;
 
 /// An order that is kept.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct KeptOrder {
+pub(crate) struct SavedOrder {
     pub(super) order: Order,
     pub(super) is_open: bool,
     /// It is the newest of its client order id.
@@ -38,7 +39,7 @@ pub(crate) struct KeptOrder {
 
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kept {
+pub(crate) enum CheckpointPart {
     /// A checkpoint begins: all users and symbols follow, records of others between them.
     Begin,
     /// The checkpoint that began last is whole.
@@ -48,7 +49,7 @@ pub(crate) enum Kept {
         last_report: Option<ReportNumber>,
         sequence: i64,
     },
-    Order(Box<KeptOrder>),
+    Order(Box<SavedOrder>),
     Fill(Fill),
     UserEnd,
     Symbol {
@@ -65,7 +66,7 @@ pub(crate) enum Kept {
     SymbolEnd,
 }
 
-impl Kept {
+impl CheckpointPart {
     pub(super) fn encode(&self, out: &mut Writer) {
         match self {
             Self::Begin => drop(out.byte(BEGIN)),
@@ -110,7 +111,7 @@ impl Kept {
                 last_report: fields.optional()?.map(|number| ReportNumber(number as u64)),
                 sequence: fields.int()?,
             },
-            ORDER => Self::Order(Box::new(KeptOrder::decode(fields)?)),
+            ORDER => Self::Order(Box::new(SavedOrder::decode(fields)?)),
             FILL => Self::Fill(decode_fill(fields)?),
             SYMBOL => Self::Symbol {
                 symbol: SymbolId(fields.int()?.try_into().ok()?),
@@ -129,7 +130,7 @@ impl Kept {
     }
 }
 
-impl KeptOrder {
+impl SavedOrder {
     fn encode(&self, out: &mut Writer) {
         let order = &self.order;
         encode_order(order, out);

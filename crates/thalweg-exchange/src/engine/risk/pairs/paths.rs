@@ -1,12 +1,12 @@
 //! Trades that are settled as they happen, after the book in 64 bits, and in 128, come to the same.
 //!
-//! Equal commands, and equal events, are settled on three states, on one in each way. All that the
+//! Equal commands, and equal events, are settled on three states, on one by each path. All that the
 //! states show is compared after every step.
 //!
 //! *Streams* are commands with amounts up to the limits. The hold of an order fits, so no sum of a
-//! real command's trades leaves 64 bits: there the 128-bit way is taken for budget orders, balances
-//! that are not near or below zero, users who are gone, stop orders and refills. *Events made by
-//! hand* have values beyond 64 bits, which fees and rebates bring back.
+//! real command's trades leaves 64 bits: there the 128-bit path is taken for budget orders,
+//! balances that are not near or below zero, users who are gone, stop orders and refills. *Events
+//! made by hand* have values beyond 64 bits, which fees and rebates bring back.
 
 mod made;
 mod streams;
@@ -28,7 +28,7 @@ const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 
 /// How trades are settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum SettlementPath {
     /// Trades on the fast path as they happen.
     AtOnce,
     /// All after the book.
@@ -37,9 +37,13 @@ enum Way {
     Exactly,
 }
 
-const ALL: [Way; 3] = [Way::AtOnce, Way::InParts, Way::Exactly];
+const ALL: [SettlementPath; 3] = [
+    SettlementPath::AtOnce,
+    SettlementPath::InParts,
+    SettlementPath::Exactly,
+];
 
-/// A fault that is put into the 64-bit ways.
+/// A fault that is put into the 64-bit paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -57,9 +61,9 @@ enum Fault {
     Truncated,
 }
 
-/// How many settlements of a side went which way.
+/// How many settlements of a side took which path.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ways {
+struct PathCounts {
     /// All in 64 bits.
     whole: u32,
     /// The first trade did not fit.
@@ -77,41 +81,41 @@ struct Ways {
 }
 
 thread_local! {
-    static WAY: Cell<Way> = const { Cell::new(Way::AtOnce) };
+    static PATH: Cell<SettlementPath> = const { Cell::new(SettlementPath::AtOnce) };
     static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
     /// By the taker's side.
-    static WAYS: Cell<[Ways; 2]> = Cell::default();
+    static COUNTS: Cell<[PathCounts; 2]> = Cell::default();
 }
 
-/// Whether 64 bits are not used.
+/// Returns whether 64 bits are not used.
 pub(in crate::engine::risk) fn is_exact() -> bool {
-    WAY.get() == Way::Exactly
+    PATH.get() == SettlementPath::Exactly
 }
 
 /// Executes a command: where trades are not booked as they happen, part by part.
 fn execute(state: &mut State, command: &Command, events: &mut Events) -> ResultCode {
-    match WAY.get() {
-        Way::AtOnce => apply(state, command, events),
+    match PATH.get() {
+        SettlementPath::AtOnce => apply(state, command, events),
         _ => apply_in_parts(state, command, events, || {}),
     }
 }
 
-fn note(side: usize, count: impl FnOnce(&mut Ways)) {
-    let mut ways = WAYS.get();
-    count(&mut ways[side]);
-    WAYS.set(ways);
+fn note(side: usize, count: impl FnOnce(&mut PathCounts)) {
+    let mut counts = COUNTS.get();
+    count(&mut counts[side]);
+    COUNTS.set(counts);
 }
 
 pub(super) fn note_whole(buys: bool) {
-    note(usize::from(buys), |ways| ways.whole += 1);
+    note(usize::from(buys), |counts| counts.whole += 1);
 }
 
 /// Notes `trades` trades that were booked as they happened; returns whether they are all there is.
 pub(super) fn note_at_once(buys: bool, trades: usize, is_all: bool) -> bool {
     if trades > 0 {
-        note(usize::from(buys), |ways| match is_all {
-            true => ways.at_once += 1,
-            false => ways.begun += 1,
+        note(usize::from(buys), |counts| match is_all {
+            true => counts.at_once += 1,
+            false => counts.begun += 1,
         });
     }
     is_all || FAULT.get() == Fault::Truncated
@@ -125,14 +129,14 @@ pub(super) fn booked(trades: usize) -> usize {
 /// Gives what is taken up, less what the fault loses.
 pub(super) fn note_rest(booked: &Booked, events: &[Event]) -> Booked {
     if let Event::Trade { taker_action, .. } = events[0] {
-        note(taker_action as usize, |ways| {
-            let way = match (booked.trades, events.get(booked.trades)) {
-                (0, _) => &mut ways.none,
-                (_, None) => &mut ways.makers,
-                (_, Some(Event::Trade { .. })) => &mut ways.some,
-                _ => &mut ways.other,
+        note(taker_action as usize, |counts| {
+            let path = match (booked.trades, events.get(booked.trades)) {
+                (0, _) => &mut counts.none,
+                (_, None) => &mut counts.makers,
+                (_, Some(Event::Trade { .. })) => &mut counts.some,
+                _ => &mut counts.other,
             };
-            *way += 1;
+            *path += 1;
         });
     }
     let (cost, is_completed) = match FAULT.get() {
@@ -168,20 +172,20 @@ impl Alike {
         Self(ALL.map(|_| state.clone()))
     }
 
-    /// Does the same to all, each in its way; says where they differ, what was done included.
+    /// Does the same to all, each in its path; says where they differ, what was done included.
     fn step<T: PartialEq + Debug>(
         &mut self,
         mut step: impl FnMut(&mut State) -> T,
     ) -> Result<(), String> {
-        let done = ALL.map(|way| {
-            WAY.set(way);
-            step(&mut self.0[way as usize])
+        let done = ALL.map(|path| {
+            PATH.set(path);
+            step(&mut self.0[path as usize])
         });
-        WAY.set(Way::AtOnce);
-        let [exact, others @ ..] = [2, 0, 1].map(|way| {
-            let state = &self.0[way];
+        PATH.set(SettlementPath::AtOnce);
+        let [exact, others @ ..] = [2, 0, 1].map(|path| {
+            let state = &self.0[path];
             let shown = (state.risk.users(), state.risk.currencies());
-            (ALL[way], &done[way], shown, state_text_hash(state))
+            (ALL[path], &done[path], shown, state_text_hash(state))
         });
         for other in others {
             if (other.1, &other.2, other.3) != (exact.1, &exact.2, exact.3) {
@@ -192,22 +196,22 @@ impl Alike {
     }
 }
 
-/// Runs cases of both kinds until one differs or panics. Returns the ways taken by each kind, and
+/// Runs cases of both kinds until one differs or panics. Returns the counts taken by each kind, and
 /// how many cases differed or panicked.
-fn run_all(cases: usize, fault: Fault) -> ([[Ways; 2]; 2], u32) {
+fn run_all(cases: usize, fault: Fault) -> ([[PathCounts; 2]; 2], u32) {
     let mut runner = TestRunner::deterministic();
     let mut found = 0;
-    let mut ways = [[Ways::default(); 2]; 2];
+    let mut counts = [[PathCounts::default(); 2]; 2];
     for _ in 0..cases {
         let stream = streams::cases().new_tree(&mut runner).unwrap().current();
         let made = made::cases().new_tree(&mut runner).unwrap().current();
         FAULT.set(fault);
-        WAYS.set(ways[0]);
+        COUNTS.set(counts[0]);
         let first = catch_unwind(AssertUnwindSafe(|| streams::run(&stream)));
-        ways[0] = WAYS.replace(ways[1]);
+        counts[0] = COUNTS.replace(counts[1]);
         let second = catch_unwind(AssertUnwindSafe(|| made::run(&made)));
-        ways[1] = WAYS.get();
-        WAY.set(Way::AtOnce);
+        counts[1] = COUNTS.get();
+        PATH.set(SettlementPath::AtOnce);
         FAULT.set(Fault::None);
         found += u32::from(!matches!(first, Ok(Ok(()))));
         found += u32::from(!matches!(second, Ok(Ok(()))));
@@ -215,34 +219,38 @@ fn run_all(cases: usize, fault: Fault) -> ([[Ways; 2]; 2], u32) {
             break;
         }
     }
-    (ways, found)
+    (counts, found)
 }
 
 proptest! {
     #[test]
-    fn streams_settle_the_same_every_way(case in streams::cases()) {
+    fn streams_settle_the_same_by_every_path(case in streams::cases()) {
         prop_assert_eq!(streams::run(&case), Ok(()));
     }
 
     #[test]
-    fn made_events_settle_the_same_every_way(case in made::cases()) {
+    fn made_events_settle_the_same_by_every_path(case in made::cases()) {
         prop_assert_eq!(made::run(&case), Ok(()));
     }
 }
 
-/// The cases take every way often.
+/// The cases take every path often.
 #[test]
-fn every_way_is_taken() {
+fn every_path_is_taken() {
     let ([streams, made], found) = run_all(1_000, Fault::None);
     assert_eq!(found, 0);
-    for ways in streams {
-        let all = ways.none.min(ways.some).min(ways.other).min(ways.makers);
-        assert!(ways.whole > 1_000 && ways.at_once > 300, "{ways:?}");
-        assert!(all.min(ways.begun) > 60, "{ways:?}");
+    for counts in streams {
+        let all = counts
+            .none
+            .min(counts.some)
+            .min(counts.other)
+            .min(counts.makers);
+        assert!(counts.whole > 1_000 && counts.at_once > 300, "{counts:?}");
+        assert!(all.min(counts.begun) > 60, "{counts:?}");
     }
-    for ways in made {
-        let all = ways.whole.min(ways.none).min(ways.some);
-        assert!(all > 20, "{ways:?}");
+    for counts in made {
+        let all = counts.whole.min(counts.none).min(counts.some);
+        assert!(all > 20, "{counts:?}");
     }
 }
 

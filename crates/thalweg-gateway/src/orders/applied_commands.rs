@@ -17,16 +17,16 @@ struct Waiting {
 
 /// See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct Passed(Mutex<Waiting>);
+pub(super) struct AppliedCommands(Mutex<Waiting>);
 
-impl Passed {
+impl AppliedCommands {
     /// Returns the number below which all commands are applied.
     pub(super) fn next(&self) -> u64 {
         lock(&self.0).next
     }
 
     /// Wakes the tasks that wait for commands below a number, and no others.
-    pub(super) fn pass(&self, next: u64) {
+    pub(super) fn advance(&self, next: u64) {
         let mut waiting = lock(&self.0);
         waiting.next = next;
         let later = waiting.tasks.split_off(&next);
@@ -38,7 +38,7 @@ impl Passed {
     }
 
     /// Waits until a command is applied.
-    pub(super) async fn reach(&self, number: u64) {
+    pub(super) async fn wait_for(&self, number: u64) {
         let reached = {
             let mut waiting = lock(&self.0);
             if waiting.next > number {
@@ -62,18 +62,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_is_woken_when_its_command_is_applied_and_not_before() {
-        let passed = Passed::default();
-        let [mut first, mut second] = [pin!(passed.reach(4)), pin!(passed.reach(5))];
+        let applied = AppliedCommands::default();
+        let [mut first, mut second] = [pin!(applied.wait_for(4)), pin!(applied.wait_for(5))];
         assert!(first.as_mut().now_or_never().is_none());
         assert!(second.as_mut().now_or_never().is_none());
-        passed.pass(4);
+        applied.advance(4);
         assert!(first.as_mut().now_or_never().is_none());
-        passed.pass(5);
+        applied.advance(5);
         assert!(first.now_or_never().is_some());
         assert!(second.as_mut().now_or_never().is_none());
-        passed.pass(9);
+        applied.advance(9);
         assert!(second.now_or_never().is_some());
-        assert!(passed.reach(8).now_or_never().is_some());
-        assert!(lock(&passed.0).tasks.is_empty());
+        assert!(applied.wait_for(8).now_or_never().is_some());
+        assert!(lock(&applied.0).tasks.is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Comparing a user's orders with those that the exchange has open, where reports were lost.
 //!
 //! *Rules.*
-//! 1. All reports of before the list are applied: see [`Lists`](super::lists::Lists).
+//! 1. All reports of before the list are applied: see `reconciliation_queue.rs`.
 //! 2. What reports would have said, as far as the list shows it, is said by reports that are made
 //!    here. They go through the log like any other, so that a restart does the same.
 //! 3. An order that the exchange does not have open any more is EXPIRED, with the lots that are
@@ -284,14 +284,14 @@ mod tests {
         let state = Arc::clone(fixture.state());
         let followed = user(&state);
         let query = format!("symbol=BTCUSDT&quantity=0.0005&{query}");
-        let before = state.orders.lists.executed(USER);
+        let before = state.orders.reconciliation.executed(USER);
         let placing = tokio::spawn(async move {
             let params = crate::params::Params::of_request(&query, "").expect("parameters");
             let draft = super::super::Draft::read(&params, &state.symbols).expect("an order");
             let placed = state.orders.place(&followed, &draft, i64::MAX).await;
             placed.map(|placed| placed.order.status)
         });
-        while fixture.state().orders.lists.executed(USER) == before {
+        while fixture.state().orders.reconciliation.executed(USER) == before {
             tokio::task::yield_now().await;
         }
         let mut last = 0;
@@ -350,7 +350,7 @@ mod tests {
         let done = Done {
             sender: tokio::sync::oneshot::channel().0,
             noted: Some((user(fixture.state()), (SYMBOL.0, id))),
-            lists: Arc::clone(&fixture.state().orders.lists),
+            reconciliation: Arc::clone(&fixture.state().orders.reconciliation),
             log: fixture.state().orders.log.clone(),
         };
         done.settle(Err(error));
@@ -398,7 +398,7 @@ mod tests {
         compare(&mut fixture).await;
         let id = unsent(&fixture, "lost");
         // While a list of before is on its way, which says nothing of it.
-        fixture.state().orders.lists.want(USER);
+        fixture.state().orders.reconciliation.want(USER);
         lose_outcome(&fixture, id);
         fixture.next().await;
         fixture.take(false);
@@ -424,13 +424,13 @@ mod tests {
         let followed = state.orders.user(USER);
         compare(&mut fixture).await;
         // It is asked twice after a restart of the drop copy.
-        state.orders.lists.want(USER);
+        state.orders.reconciliation.want(USER);
         state.orders.list_again();
         let old = lists(&mut fixture, 2).await;
         // Then an order is executed whose reports are lost, and the outcome of another one is.
-        let before = state.orders.lists.executed(USER);
+        let before = state.orders.reconciliation.executed(USER);
         let placing = place_buy(&state, &followed, "rests");
-        while state.orders.lists.executed(USER) == before {
+        while state.orders.reconciliation.executed(USER) == before {
             tokio::task::yield_now().await;
         }
         placing.abort();
@@ -486,7 +486,7 @@ mod tests {
             is_cut: false,
         };
         for report in missing_reports(&memory, &list) {
-            let reported = crate::reported::Reported {
+            let reported = crate::orders::UserReport {
                 number: thalweg_exchange::session::ReportNumber::default(),
                 report,
                 trade: None,
@@ -521,7 +521,7 @@ mod tests {
         // Nor does the start.
         assert_eq!(state.orders.forget_unsent(), []);
         assert!(followed.memory().is_open_client(SYMBOL, "lost"));
-        state.orders.lists.want(USER);
+        state.orders.reconciliation.want(USER);
         compare(&mut fixture).await;
         assert_eq!(followed.memory().sent_by_client(SYMBOL, "lost"), None);
     }
@@ -553,7 +553,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn users_are_asked_for_in_the_order_in_which_they_are_wanted() {
         let fixture = Fixture::new("queue").await;
-        let lists = &fixture.state().orders.lists;
+        let queue = &fixture.state().orders.reconciliation;
         let mut answer = OpenOrdersOf {
             user: UserId(100),
             token: u64::MAX,
@@ -562,12 +562,12 @@ mod tests {
             is_cut: false,
         };
         for user in (100..108).chain([50, 60, 40]) {
-            lists.want(UserId(user));
+            queue.want(UserId(user));
         }
-        lists.done(UserId(100));
+        queue.done(UserId(100));
         let is_asked = [50, 60, 40].map(|user| {
             answer.user = UserId(user);
-            lists.answered(&answer).is_some()
+            queue.answered(&answer).is_some()
         });
         assert_eq!(is_asked, [true, false, false]);
     }
@@ -653,7 +653,7 @@ mod tests {
                 id += 1;
                 fixture.submit(command(&mut random, id)).await;
             }
-            fixture.state().orders.lists.want(USER);
+            fixture.state().orders.reconciliation.want(USER);
             let mut lists = Vec::new();
             while lists.is_empty() {
                 fixture.next().await;
