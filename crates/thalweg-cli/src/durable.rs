@@ -72,7 +72,7 @@ pub(crate) struct Recover {
 
 /// An exchange to be read, with what it has given up.
 #[derive(Debug, Args)]
-pub(crate) struct Kept {
+pub(crate) struct StoredExchange {
     #[command(flatten)]
     pub(crate) place: Place,
 
@@ -84,7 +84,7 @@ pub(crate) struct Kept {
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredExchange,
 
     /// Format of standard output
     #[arg(long, value_enum, default_value_t)]
@@ -94,7 +94,7 @@ pub(crate) struct Verify {
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     #[command(flatten)]
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredExchange,
 
     /// The first command to export, by its number; those before are executed all the same
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::any)]
@@ -183,7 +183,7 @@ struct Found {
     took_ms: u64,
 }
 
-impl Kept {
+impl StoredExchange {
     fn open(&self) -> Result<History, Failure> {
         let files = Files::new(&self.place.directory);
         let files = match &self.archive {

@@ -517,7 +517,7 @@ fn set_up_commands(asked: &Load, users: impl Iterator<Item = i64>) -> Vec<Comman
 pub(crate) struct Tally {
     /// The maximum number of commands without an answer.
     window: u64,
-    under_way: u64,
+    in_flight: u64,
     /// The number of commands that were due while the window was full.
     held_up: u64,
     /// The latency of executed commands, from when they were due to the acknowledgement.
@@ -538,16 +538,16 @@ impl Tally {
     }
 
     pub(crate) fn sent(&mut self) {
-        self.held_up += u64::from(self.under_way >= self.window);
-        self.under_way += 1;
+        self.held_up += u64::from(self.in_flight >= self.window);
+        self.in_flight += 1;
     }
 
     pub(crate) fn not_sent(&mut self) {
-        self.under_way -= 1;
+        self.in_flight -= 1;
     }
 
     pub(crate) fn done(&mut self, outcome: &Outcome, latency_ns: u64) {
-        self.under_way -= 1;
+        self.in_flight -= 1;
         match outcome {
             Outcome::Executed {
                 result,
@@ -574,7 +574,7 @@ impl Tally {
         }
         self.repeated += other.repeated;
         // A command that has no answer when all is over will get none.
-        self.unanswered += other.unanswered + other.under_way;
+        self.unanswered += other.unanswered + other.in_flight;
     }
 
     /// Returns whether every command was executed.

@@ -9,7 +9,7 @@ use ring::hmac;
 use thalweg_exchange::{Action, Place};
 use thalweg_gateway::keys::NewKey;
 
-use crate::experiment::serve::session::{Line, PATIENCE, Socket};
+use crate::experiment::serve::session::{Line, Socket, TIMEOUT};
 use crate::runner::text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Line for Client {
         &mut self.socket
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.due.len()
     }
 
@@ -119,7 +119,7 @@ impl Line for Client {
     }
 
     fn receive(&mut self, mut heard: impl FnMut(u64)) -> Result<usize, String> {
-        let (transport, under_way) = (self.transport, &mut self.due);
+        let (transport, in_flight) = (self.transport, &mut self.due);
         let mut answers = 0;
         self.socket.receive(|bytes| {
             let mut done = 0;
@@ -136,9 +136,9 @@ impl Line for Client {
                 };
                 let at = match answer {
                     None => Some(0),
-                    Some(id) => under_way.iter().position(|(other, _)| *other == id),
+                    Some(id) => in_flight.iter().position(|(other, _)| *other == id),
                 };
-                let due = at.and_then(|at| under_way.remove(at));
+                let due = at.and_then(|at| in_flight.remove(at));
                 let (_, due) = due.ok_or_else(|| format!("an answer to nothing: {answer:?}"))?;
                 heard(due);
                 answers += 1;
@@ -199,7 +199,7 @@ fn placed(frame: &[u8]) -> Result<i64, String> {
 fn open(to: SocketAddr) -> Result<TcpStream, String> {
     let stream = TcpStream::connect(to).map_err(text)?;
     stream.set_nodelay(true).map_err(text)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(text)?;
     Ok(stream)
 }
 
@@ -223,7 +223,7 @@ fn upgrade(to: SocketAddr) -> Result<TcpStream, String> {
 
 /// Waits until a gateway lists a symbol.
 pub(crate) fn until_listed(to: SocketAddr, symbol: &str) -> Result<(), String> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {
         let mut stream = open(to)?;
         let request = format!(

@@ -23,7 +23,7 @@ pub(super) enum Fault {
 /// Each attempt is by another user: a sequence that is used again has the first answer.
 const USERS: Range<i64> = 1_000..3_000;
 const AGAIN: Duration = Duration::from_millis(2);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Starts machines, lets the fault happen, and returns when the next command was answered.
 pub(super) fn run(fault: Fault) -> Ran {
@@ -48,7 +48,7 @@ pub(super) fn run(fault: Fault) -> Ran {
 fn until_answered(all: &[SocketAddr], users: &mut Range<i64>) -> Result<(), String> {
     let began = Instant::now();
     let mut error = "no address".to_owned();
-    while began.elapsed() < PATIENCE {
+    while began.elapsed() < TIMEOUT {
         for address in all {
             let user = users.next().ok_or("too many attempts")?;
             let called = Caller::connect(*address, hello(Role::Trade, user, false))

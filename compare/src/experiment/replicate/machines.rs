@@ -25,7 +25,7 @@ const REPLICA: &str = "replica";
 const MACHINES: usize = 3;
 const PREFIX: &str = "compare/exchange";
 /// Etcd and the replicas may take this long until they answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Asks again until there is an answer.
@@ -37,7 +37,7 @@ pub(super) fn wait<T>(
     loop {
         match look() {
             Ok(found) => return Ok(found),
-            Err(error) if began.elapsed() >= PATIENCE => return Err(format!("{what}: {error}")),
+            Err(error) if began.elapsed() >= TIMEOUT => return Err(format!("{what}: {error}")),
             Err(_) => thread::park_timeout(LOOK_EVERY),
         }
     }

@@ -8,7 +8,7 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
 use super::child::Child;
-use super::session::{Line, PATIENCE, Session, administer, wait};
+use super::session::{Line, Session, TIMEOUT, administer, wait};
 use super::{Orders, WINDOW, set_up};
 use crate::runner::{Ran, Run};
 use crate::threads::thread_cpu_ns;
@@ -92,7 +92,7 @@ impl Driver<'_> {
         let scheduled = &mut sessions[self.plan.saturating..];
         while self.due_of(self.next) <= now {
             let session = &mut scheduled[(self.next % self.plan.scheduled as u64) as usize];
-            if session.under_way() == IN_FLIGHT_MAX {
+            if session.in_flight() == IN_FLIGHT_MAX {
                 break;
             }
             session.push(self.due_of(self.next));
@@ -185,17 +185,17 @@ pub(crate) fn drive_lines(
         // One answer counts at least, however short the run.
         let sends = now < end || driver.latency_ns.count() == 0;
         let scheduled = &sessions[plan.saturating..];
-        if !sends && scheduled.iter().all(|session| session.under_way() == 0) {
+        if !sends && scheduled.iter().all(|session| session.in_flight() == 0) {
             break;
         }
-        if now.saturating_sub(heard_at) > ticks(PATIENCE) {
-            return Err(format!("no answer came for {PATIENCE:?}"));
+        if now.saturating_sub(heard_at) > ticks(TIMEOUT) {
+            return Err(format!("no answer came for {TIMEOUT:?}"));
         }
         let mut limit = Duration::from_millis(1);
         if sends {
             driver.send_due(&mut sessions)?;
             let left = driver.due_of(driver.next).saturating_sub(clock.ticks());
-            limit = PATIENCE.min(Duration::from_nanos(clock.ns(left)));
+            limit = TIMEOUT.min(Duration::from_nanos(clock.ns(left)));
         }
         wait(sessions.iter_mut().map(Line::socket), limit, &mut ready)?;
         let all = sessions.iter_mut().zip(&ready).enumerate();

@@ -21,7 +21,7 @@ use thalweg_exchange::{Command, ResultCode};
 use crate::runner::text;
 
 /// A server may take this long for a frame.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Makes the hello of the first session of a holder.
 pub(crate) fn hello(role: Role, holder: i64, wants_reports: bool) -> Hello<'static> {
@@ -54,11 +54,11 @@ pub(crate) fn push_submit(bytes: &mut Vec<u8>, sequence: u64, command: &Command)
     encoded.expect("there is room, and a sequence");
 }
 
-/// Connects a session that the server welcomes. Its reads block, up to [`PATIENCE`].
+/// Connects a session that the server welcomes. Its reads block, up to [`TIMEOUT`].
 pub(crate) fn connect(to: SocketAddr, hello: Hello<'_>) -> Result<TcpStream, String> {
     let mut stream = TcpStream::connect(to).map_err(text)?;
     stream.set_nodelay(true).map_err(text)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(text)?;
+    stream.set_read_timeout(Some(TIMEOUT)).map_err(text)?;
     let mut bytes = Vec::new();
     push_frame(&mut bytes, &ClientFrame::Hello(hello));
     stream.write_all(&bytes).map_err(text)?;
@@ -202,7 +202,7 @@ pub(crate) trait Line {
     fn socket(&mut self) -> &mut Socket;
 
     /// Returns the number of requests without an answer.
-    fn under_way(&self) -> usize;
+    fn in_flight(&self) -> usize;
 
     /// Makes the next request, which was due at this time.
     fn push(&mut self, due_ticks: u64);
@@ -243,7 +243,7 @@ impl Line for Session {
         &mut self.socket
     }
 
-    fn under_way(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.due.len()
     }
 
@@ -254,15 +254,15 @@ impl Line for Session {
     }
 
     fn receive(&mut self, mut heard: impl FnMut(u64)) -> Result<usize, String> {
-        let (sequence, under_way) = (self.sequence, &mut self.due);
+        let (sequence, in_flight) = (self.sequence, &mut self.due);
         let mut answers = 0;
         self.socket.receive(|bytes| {
             let mut done = 0;
             loop {
                 match decode_server_frame(&bytes[done..]) {
                     Ok((ServerFrame::Answer(answer), length)) => {
-                        let expected = sequence - under_way.len() as u64 + 1;
-                        let due = under_way.pop_front();
+                        let expected = sequence - in_flight.len() as u64 + 1;
+                        let due = in_flight.pop_front();
                         let Some(due) = due.filter(|_| answer.sequence.0 == expected) else {
                             return Err(format!("answer {answer:?} where {expected} was due"));
                         };

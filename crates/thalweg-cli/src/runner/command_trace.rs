@@ -215,13 +215,13 @@ const KEPT: usize = 10;
 
 /// One of the slowest commands, in ticks.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct SlowCommand {
     sequence: u64,
     kind: &'static str,
     passed: Moments,
 }
 
-impl Kept {
+impl SlowCommand {
     fn took(&self) -> u64 {
         self.passed.took()
     }
@@ -231,7 +231,7 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct Slowest {
     room: usize,
-    kept: Vec<Kept>,
+    kept: Vec<SlowCommand>,
     /// The least latency of the list: a command that took no longer than this is not in it.
     least: Option<u64>,
 }
@@ -255,7 +255,7 @@ impl Slowest {
     pub(crate) fn note(&mut self, (sequence, command): (u64, &Command), passed: Moments) {
         if self.least.is_none_or(|least| passed.took() > least) {
             let (due, done) = (passed.due, passed.done);
-            self.keep(Kept {
+            self.keep(SlowCommand {
                 sequence,
                 kind: kind(command),
                 passed: Moments {
@@ -267,7 +267,7 @@ impl Slowest {
     }
 
     #[cold]
-    fn keep(&mut self, kept: Kept) {
+    fn keep(&mut self, kept: SlowCommand) {
         if self.kept.len() == self.room {
             self.kept.pop();
         }
@@ -275,16 +275,16 @@ impl Slowest {
             .kept
             .partition_point(|other| other.took() >= kept.took());
         self.kept.insert(at, kept);
-        self.least = self.kept.get(self.room - 1).map(Kept::took);
+        self.least = self.kept.get(self.room - 1).map(SlowCommand::took);
     }
 
     /// Returns the list with the parts of each command. `blocked` are the commands that waited
     /// longest for a slot.
     pub(crate) fn facts(&self, clock: Clock, blocked: &Slowest) -> Vec<Slow> {
-        let slow = |kept: &Kept| {
+        let slow = |kept: &SlowCommand| {
             let blocked = blocked.kept.iter().find(|b| b.sequence == kept.sequence);
             let passed = Moments {
-                sent: kept.passed.sent + blocked.map_or(0, Kept::took),
+                sent: kept.passed.sent + blocked.map_or(0, SlowCommand::took),
                 ..kept.passed
             };
             // Ends are rounded, not parts, so that the parts add up to the whole.

@@ -408,7 +408,7 @@ mod tests {
         File { exported, age }
     }
 
-    /// The figures that the format's document has as its example.
+    /// Returns the figures that the format's document has as its example.
     fn example() -> Exported {
         let document = include_str!("../../../../docs/export-format.md");
         let begin = document.find("```json\n").expect("an example") + 8;

@@ -6,7 +6,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 /// How long the server may take for the page.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest page that is read.
 const PAGE_BYTES_MAX: u64 = 4 << 20;
 /// The stages, in the order in which a command passes them.
@@ -47,9 +47,9 @@ impl Page {
     pub(super) fn fetch(address: &str) -> io::Result<Page> {
         let at = address.to_socket_addrs()?.next();
         let at = at.ok_or(io::ErrorKind::AddrNotAvailable)?;
-        let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&at, TIMEOUT)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let request = format!("GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n");
         stream.write_all(request.as_bytes())?;
         let mut page = String::new();
