@@ -55,6 +55,7 @@ pub use self::layout::{
     FRAME_BYTES_MAX, MESSAGE_VERSION, REPORT_VERSION, SESSION_VERSION, SESSION_VERSION_MAX, VERSION,
 };
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
+pub(crate) use self::report::report_frame;
 pub use self::report::{REPORT_BYTES, decode_report, encode_report};
 pub use self::snapshot::{decode_snapshot, encode_snapshot, snapshot_bytes};
 

@@ -1,10 +1,10 @@
 //! Execution reports as bytes: what a gateway sends to an order's owner.
 
 use zerocopy::little_endian::{I32, I64, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
 
 use super::error::CodecError;
-use super::frame::{Body, Head, put, read};
+use super::frame::{Body, Head, Whole, put, read};
 use super::layout::kind;
 use crate::command::Action;
 use crate::event::{RejectReason, RemovalReason};
@@ -212,6 +212,12 @@ impl Code for CancelReason {
 #[inline]
 pub fn encode_report(report: &ExecutionReport, out: &mut [u8]) -> Result<usize, CodecError> {
     put::<ReportForm>(report, out)
+}
+
+/// Returns the frame of a report.
+#[inline(always)]
+pub(crate) fn report_frame(report: &ExecutionReport) -> [u8; REPORT_BYTES] {
+    transmute!(Whole::<ReportForm>::of(report))
 }
 
 /// Reads the report at the beginning of `bytes`; with it, the length of its frame in bytes.

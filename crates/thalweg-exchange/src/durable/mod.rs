@@ -56,6 +56,7 @@ mod in_flight;
 mod opening;
 mod options;
 mod published;
+mod recent;
 mod record;
 mod replay;
 mod replica;

@@ -6,17 +6,17 @@
 //! caused the reports, so that a client that reconnects can name the last report that it saw, also
 //! after a crash.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg::ring::prefetch;
 
 use super::options::{REPORTS_LEAST, SessionLimits};
+use super::recent::Recent;
 use super::record::{Origin, RecordError};
-use crate::codec::{REPORT_BYTES, decode_report, encode_report};
+use crate::codec::{REPORT_BYTES, decode_report, report_frame};
 use crate::digest::Digest;
 use crate::engine::index::{Index, Key, fold};
-use crate::execution::{ExecutionReport, for_each_report};
+use crate::execution::{ExecutionReport, TakesReports, for_each_report};
 use crate::ids::UserId;
 use crate::result_code::ResultCode;
 use crate::service::Outcome;
@@ -80,7 +80,7 @@ pub struct SessionState {
     pub last_executed: ClientSequence,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) key: SessionKey,
     pub(super) last_executed: u64,
@@ -88,7 +88,7 @@ pub(super) struct Session {
     /// [`Sessions::kept`].
     pub(super) gone_until: u64,
     /// By rising sequence: those that are kept, and where there were more, the one before.
-    pub(super) answers: VecDeque<Answer>,
+    pub(super) answers: Recent<Answer>,
     /// The session was copied after the commands below this number; 0 where it was not.
     pub(super) since: u64,
 }
@@ -126,7 +126,7 @@ impl Sessions {
                 key,
                 last_executed: 0,
                 gone_until: 0,
-                answers: VecDeque::new(),
+                answers: Recent::default(),
                 since: 0,
             })
         })
@@ -135,8 +135,10 @@ impl Sessions {
     /// Adds one that is not here.
     pub(super) fn add(&mut self, mut session: Session) -> SessionSlot {
         let slot = u32::try_from(self.list.len()).expect("limits are below 2^32");
-        while session.answers.len() > self.answers_kept {
-            forget_first(&mut session);
+        let over = session.answers.len().saturating_sub(self.answers_kept);
+        if let Some(last) = over.checked_sub(1).and_then(|at| session.answers.get(at)) {
+            session.gone_until = last.sequence;
+            session.answers.forget(over);
         }
         self.index.insert(session.key, slot);
         self.list.push(session);
@@ -162,13 +164,14 @@ impl Sessions {
     #[inline]
     pub(super) fn note(&mut self, slot: SessionSlot, answer: Answer) {
         let session = &mut self.list[slot.0 as usize];
+        session.last_executed = answer.sequence;
         if session.answers.len() > self.answers_kept {
             // The next one says until where they are gone; this one is not read, since it left the
             // cache long ago.
-            session.answers.pop_front();
+            session.answers.replace_first(answer);
+        } else {
+            session.answers.add(answer);
         }
-        session.last_executed = answer.sequence;
-        session.answers.push_back(answer);
     }
 
     /// Returns the first answer to a command that comes again, which the [`check`](Answer::check)
@@ -192,10 +195,12 @@ impl Sessions {
         if sequence <= self.kept(session).0 {
             return Err(Refusal::AnswerGone);
         }
-        let found = session
-            .answers
-            .binary_search_by_key(&sequence, |answer| answer.sequence);
-        let answer = found.map_or(Err(Refusal::NotExecuted), |at| Ok(session.answers[at]))?;
+        let find = |part: &[Answer]| {
+            let found = part.binary_search_by_key(&sequence, |answer| answer.sequence);
+            found.ok().map(|at| part[at])
+        };
+        let found = session.answers.parts().into_iter().find_map(find);
+        let answer = found.ok_or(Refusal::NotExecuted)?;
         if answer.check != check(answer.result) {
             return Err(Refusal::SequenceReused);
         }
@@ -211,17 +216,9 @@ impl Sessions {
         session: &'s Session,
     ) -> (u64, impl ExactSizeIterator<Item = &'s Answer>) {
         let over = session.answers.len().saturating_sub(self.answers_kept);
-        let gone_until = match over.checked_sub(1) {
-            Some(last) => session.answers[last].sequence,
-            None => session.gone_until,
-        };
-        (gone_until, session.answers.range(over..))
-    }
-}
-
-fn forget_first(session: &mut Session) {
-    if let Some(first) = session.answers.pop_front() {
-        session.gone_until = first.sequence;
+        let last_gone = over.checked_sub(1).and_then(|at| session.answers.get(at));
+        let gone_until = last_gone.map_or(session.gone_until, |answer| answer.sequence);
+        (gone_until, session.answers.from(over))
     }
 }
 
@@ -239,13 +236,13 @@ pub struct Resumed {
     pub next: ReportNumber,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct UserReports {
     pub(super) user: UserId,
     /// The number of the next one.
     pub(super) next: u64,
     /// The last ones.
-    pub(super) kept: VecDeque<Frame>,
+    pub(super) kept: Recent<Frame>,
     /// The list was copied after the commands below this number; 0 where it was not.
     pub(super) since: u64,
 }
@@ -320,7 +317,7 @@ impl ReportTable {
     pub(super) fn add(&mut self, mut reports: UserReports) -> u32 {
         let slot = u32::try_from(self.list.len()).expect("memory runs out before users do");
         let over = reports.kept.len().saturating_sub(self.kept);
-        reports.kept.drain(..over);
+        reports.kept.forget(over);
         self.total += reports.kept.len();
         self.since_max = self.since_max.max(reports.since);
         self.index.insert(reports.user.0, slot);
@@ -329,7 +326,7 @@ impl ReportTable {
     }
 
     /// Numbers and keeps a report.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, user: UserId, frame: &Frame) -> ReportNumber {
         let slot = match self.last {
             Some((last, slot)) if last == user => slot,
@@ -340,22 +337,23 @@ impl ReportTable {
         let may_grow = kept < REPORTS_LEAST as usize || self.total < self.total_max;
         if kept < self.kept && may_grow {
             self.total += 1;
+            reports.kept.add(*frame);
         } else {
-            reports.kept.pop_front();
+            reports.kept.replace_first(*frame);
         }
-        reports.kept.push_back(*frame);
         let number = ReportNumber(reports.next);
         reports.next += 1;
         number
     }
 
     /// Returns the place of a user, who may be new.
+    #[inline(never)]
     fn slot_of(&mut self, user: UserId) -> u32 {
         let slot = self.find(user).unwrap_or_else(|| {
             self.add(UserReports {
                 user,
                 next: 1,
-                kept: VecDeque::new(),
+                kept: Recent::default(),
                 since: 0,
             })
         });
@@ -368,7 +366,7 @@ impl ReportTable {
     #[inline]
     pub(super) fn prefetch(&self, user: UserId) {
         if let Some(slot) = self.find(user)
-            && let Some([first, .., last]) = self.list[slot as usize].kept.front()
+            && let Some([first, .., last]) = self.list[slot as usize].kept.get(0)
         {
             prefetch(first);
             prefetch(last);
@@ -394,7 +392,7 @@ impl ReportTable {
         let wanted = after.0.saturating_add(1).min(reports.next);
         let first = wanted.max(reports.oldest());
         let skipped = (first - reports.oldest()) as usize;
-        for frame in reports.kept.range(skipped..) {
+        for frame in reports.kept.from(skipped) {
             out.extend_from_slice(frame);
         }
         Resumed {
@@ -469,12 +467,12 @@ impl Tables {
 
     /// Keeps the answer of a command that was executed, with its check, and numbers and keeps its
     /// reports, which are added to `reported`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note(
         &mut self,
         outcome: &Outcome<'_>,
         (note, check): (Note, u32),
-        mut reported: Option<&mut Vec<ReportFrame>>,
+        reported: Option<&mut Vec<ReportFrame>>,
     ) {
         if note.session != Note::NONE.session {
             let answer = Answer {
@@ -485,7 +483,6 @@ impl Tables {
             };
             self.sessions.note(SessionSlot(note.session), answer);
         }
-        let reports = &mut self.reports;
         let Outcome {
             sequence,
             result,
@@ -493,22 +490,36 @@ impl Tables {
             events,
             ..
         } = *outcome;
-        for_each_report(sequence, command, (result, events), |report| {
-            let owner = report.owner;
-            if reports.has(owner, sequence) {
-                return;
-            }
-            let mut frame = [0; REPORT_BYTES];
-            encode_report(report, &mut frame).expect("a frame has room for a report");
-            let number = reports.push(owner, &frame);
-            if let Some(reported) = &mut reported {
-                reported.push(ReportFrame {
-                    number,
-                    owner,
-                    frame,
-                });
-            }
-        });
+        let mut keeping = Keeping {
+            reports: &mut self.reports,
+            reported,
+        };
+        for_each_report(sequence, command, (result, events), &mut keeping);
+    }
+}
+
+/// Numbers and keeps reports, and adds them to those that are published, where some are.
+struct Keeping<'t> {
+    reports: &'t mut ReportTable,
+    reported: Option<&'t mut Vec<ReportFrame>>,
+}
+
+impl TakesReports for Keeping<'_> {
+    #[inline(always)]
+    fn take(&mut self, report: &ExecutionReport) {
+        let owner = report.owner;
+        if self.reports.has(owner, report.command) {
+            return;
+        }
+        let frame = report_frame(report);
+        let number = self.reports.push(owner, &frame);
+        if let Some(reported) = &mut self.reported {
+            reported.push(ReportFrame {
+                number,
+                owner,
+                frame,
+            });
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 use super::super::error::CodecError;
 use super::super::frame::{Body, Whole};
 use super::super::layout::{HEAD_BYTES, kind};
-use super::super::report::{REPORT_BYTES, decode_report, encode_report};
+use super::super::report::{REPORT_BYTES, decode_report, report_frame};
 use crate::execution::ExecutionReport;
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
@@ -128,9 +128,7 @@ impl Form for NumberedReportForm {
 
     #[inline]
     fn of(numbered: &NumberedReport) -> ([u8; 2], Self) {
-        let mut report = [0; REPORT_BYTES];
-        encode_report(&numbered.report, &mut report).expect("the report has its room");
-        let number = numbered.number.bytes();
+        let (number, report) = (numbered.number.bytes(), report_frame(&numbered.report));
         ([0; 2], Self { number, report })
     }
 

@@ -79,7 +79,7 @@ fn session(fields: &mut Fields<'_>, commands: u64) -> Result<Session, SnapshotFi
             return fields.wrong("the number of an answer", answer.number);
         }
         before = (answer.sequence, Some(answer.number));
-        session.answers.push_back(answer);
+        session.answers.add(answer);
     }
     if before.0 != last_executed {
         return fields.wrong("the last sequence", last_executed);
@@ -110,7 +110,7 @@ pub(super) fn encode_reports(reports: &ReportTable, out: &mut Vec<u8>) {
         put_long(out, reports.user.0.cast_unsigned());
         put_long(out, reports.next);
         put_int(out, reports.kept.len() as u32);
-        for frame in &reports.kept {
+        for frame in reports.kept.from(0) {
             out.extend_from_slice(frame);
         }
     }
@@ -142,7 +142,7 @@ pub(super) fn restore_reports(
         for _ in 0..count {
             let frame = *fields.take::<REPORT_BYTES>()?;
             match decode_report(&frame) {
-                Ok((report, _)) if report.owner == user => reports.kept.push_back(frame),
+                Ok((report, _)) if report.owner == user => reports.kept.add(frame),
                 _ => return fields.wrong("the frame of a report", frame[4].into()),
             }
         }
