@@ -172,9 +172,11 @@ impl<S: Storage> Launch for Journaled<'_, S> {
                 let checked = checked.map(|()| (number, is_wanted.then(|| state.clone())));
                 *tell.lock().unwrap_or_else(PoisonError::into_inner) = Some(checked);
             }
-            Published::Outcome(executed) => publish(Outcome {
-                sequence: executed.outcome.sequence - first,
-                ..executed.outcome
+            Published::Outcomes(outcomes) => outcomes.for_each(|executed| {
+                publish(Outcome {
+                    sequence: executed.outcome.sequence - first,
+                    ..executed.outcome
+                });
             }),
             _ => {}
         };

@@ -141,15 +141,16 @@ impl Owner {
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     pub(super) reports: Vec<ReportFrame>,
-    /// Holds the number of reports of each command.
-    pub(super) counts: Vec<usize>,
+    /// Holds, of what is published by itself, which slot it is of those that are published
+    /// together, and the number of reports before it.
+    pub(super) apart: Vec<(usize, usize)>,
 }
 
 impl Reported {
     /// Removes the reports, and frees room beyond [`REPORTS_ROOM`], which one long sweep would
     /// otherwise keep.
     pub(super) fn clear(&mut self) {
-        self.counts.clear();
+        self.apart.clear();
         self.reports.clear();
         self.reports.shrink_to(REPORTS_ROOM);
     }

@@ -45,6 +45,8 @@ pub(super) struct Slot {
     pub(super) stamps: Stamps,
     pub(super) result: ResultCode,
     pub(super) events: Events,
+    /// How many reports it has, once they are noted.
+    pub(super) reports: usize,
     /// The query, if this is one.
     pub(super) question: Option<Box<InFlightQuery>>,
     /// Its part of [`InFlight::waiting_events`].
@@ -91,7 +93,7 @@ impl Slot {
     }
 
     /// Returns what came of its command.
-    #[inline]
+    #[inline(always)]
     pub(super) fn outcome(&self) -> Outcome<'_> {
         Outcome {
             sequence: self.number,
@@ -117,9 +119,16 @@ impl Slot {
             stamps: Stamps::default(),
             result: ResultCode::New,
             events: if levels { events.with_levels() } else { events },
+            reports: 0,
             question: None,
             waiting: 0,
         }
+    }
+
+    /// Returns whether it is published by itself: a query, or a command that is stamped.
+    #[inline(always)]
+    pub(super) const fn is_apart(&self) -> bool {
+        self.question.is_some() || self.stamps.begun > 0
     }
 
     /// Returns the events that it holds, or as many as take the memory of its answer.

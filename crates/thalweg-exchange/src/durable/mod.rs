@@ -28,8 +28,10 @@
 //! let disk = SimDisk::new();
 //! let (sender, receiver) = mpsc::channel();
 //! let (mut exchange, recovered) = Exchange::open_in(disk, Options::default(), move |published| {
-//!     if let Published::Outcome(executed) = published {
-//!         let _ = sender.send((executed.outcome.sequence, executed.outcome.result));
+//!     if let Published::Outcomes(outcomes) = published {
+//!         for executed in outcomes {
+//!             let _ = sender.send((executed.outcome.sequence, executed.outcome.result));
+//!         }
 //!     }
 //! })?;
 //! assert_eq!(recovered.commands, 0);
@@ -83,7 +85,7 @@ pub use self::options::{
     KEPT_MAX, NOTE_BYTES_MAX, Notes, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions,
     SyncMode, Wake,
 };
-pub use self::published::{Executed, Published};
+pub use self::published::{Executed, Outcomes, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};
 pub use self::snapshots::{SNAPSHOT_VERSION, Skipped, SnapshotFileError, SnapshotHeader};
 pub use self::stats::{ArchiveStats, JournalStats, SnapshotMade, SnapshotStats, Stats};

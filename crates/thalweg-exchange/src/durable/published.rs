@@ -1,6 +1,9 @@
 //! The outcomes, answers and ends that an exchange publishes.
 
+use std::slice::Iter;
+
 use super::error::ExchangeError;
+use super::in_flight::Slot;
 use super::record::Origin;
 use super::tables::ReportFrame;
 use crate::engine::state::State;
@@ -18,6 +21,39 @@ pub struct Executed<'e> {
     pub reports: &'e [ReportFrame],
 }
 
+/// Commands in a row that were executed and are durable.
+#[derive(Clone, Debug)]
+pub struct Outcomes<'p> {
+    slots: Iter<'p, Slot>,
+    /// The reports of these and maybe of later ones.
+    reports: &'p [ReportFrame],
+}
+
+impl<'p> Outcomes<'p> {
+    /// Returns those of these commands, whose reports are the first of these.
+    #[inline]
+    pub(super) fn of(slots: &'p [Slot], reports: &'p [ReportFrame]) -> Self {
+        let slots = slots.iter();
+        Self { slots, reports }
+    }
+}
+
+impl<'p> Iterator for Outcomes<'p> {
+    type Item = Executed<'p>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Executed<'p>> {
+        let slot = self.slots.next()?;
+        let (reports, others) = self.reports.split_at(slot.reports);
+        self.reports = others;
+        Some(Executed {
+            outcome: slot.outcome(),
+            origin: slot.origin,
+            reports,
+        })
+    }
+}
+
 /// The output of an exchange, in the order of the commands.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -29,8 +65,8 @@ pub enum Published<'p> {
         /// The number of the next command.
         number: u64,
     },
-    /// A command was executed.
-    Outcome(Executed<'p>),
+    /// Commands were executed. One with [stamps](Outcome::stamps) comes by itself.
+    Outcomes(Outcomes<'p>),
     /// The [note](super::Notes) of the command whose outcome comes next, where a replica that
     /// follows executes it; again where the disk had no room for the command before.
     Noted(&'p [u8]),

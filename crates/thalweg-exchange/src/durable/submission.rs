@@ -10,14 +10,14 @@ use thalweg_measure::clock::Clock;
 
 use super::committer::Gate;
 use super::error::{ExchangeError, SubmitError, shortage};
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Publish, Reported};
 use super::faults::Seeded;
-use super::in_flight::{InFlightQuery, Kind, SessionRef};
-use super::published::{Executed, Published};
+use super::in_flight::{InFlightQuery, Kind, SessionRef, Slot};
+use super::published::{Outcomes, Published};
 use super::record::{Origin, encode, encode_note, record_bytes};
 use super::replication::batch::{Pending, RECORD_BYTES_MAX};
 use super::replication::leading::Replication;
-use super::tables::{FirstAnswer, Note, SessionSlot};
+use super::tables::{FirstAnswer, Note, ReportFrame, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
 use crate::digest::check;
@@ -559,33 +559,32 @@ impl<S: Storage> Exchange<S> {
     fn publish_next(&mut self, count: usize) {
         let guard = StopIfPanicked(Arc::clone(&self.gate));
         self.note_next(count);
-        let clock = Clock::global();
-        let mut reports = &self.reported.reports[..];
+        let (clock, publish) = (Clock::global(), &mut self.publish);
+        let Reported { reports, apart } = &self.reported;
         let slots = self.in_flight.next_slots(count);
-        for (slot, count) in slots.iter_mut().zip(&self.reported.counts) {
+        let (mut from, mut reports_from) = (0, 0);
+        for &(at, reports_at) in apart {
+            publish_run(
+                publish,
+                &slots[from..at],
+                &reports[reports_from..reports_at],
+            );
+            let slot = &mut slots[at];
+            (from, reports_from) = (at + 1, reports_at + slot.reports);
             if let Some(question) = &mut slot.question {
                 if let Some(answered) = question.answered.take() {
                     let tag = slot.tag;
-                    (self.publish)(Published::Answer { tag, answered });
+                    publish(Published::Answer { tag, answered });
                 }
                 continue;
             }
-            let (own, others) = reports.split_at(*count);
-            reports = others;
-            let is_stamped = slot.stamps.begun > 0;
-            if is_stamped {
-                slot.stamps.journaled = clock.ticks();
-            }
-            (self.publish)(Published::Outcome(Executed {
-                outcome: slot.outcome(),
-                origin: slot.origin,
-                reports: own,
-            }));
-            if is_stamped {
-                self.stage_times.record(slot, clock.ticks());
-            }
+            slot.stamps.journaled = clock.ticks();
+            let own = &reports[reports_at..reports_from];
+            publish_run(publish, std::slice::from_ref(slot), own);
+            self.stage_times.record(slot, clock.ticks());
         }
-        (self.publish)(Published::ChunkEnd);
+        publish_run(publish, &slots[from..], &reports[reports_from..]);
+        publish(Published::ChunkEnd);
         drop(guard);
         self.in_flight.free(count);
         self.reported.clear();
@@ -594,21 +593,32 @@ impl<S: Storage> Exchange<S> {
     /// Notes the next commands in the digest and the tables.
     fn note_next(&mut self, count: usize) {
         let mut tables = self.reports.lock();
-        let reported = &mut self.reported;
-        for slot in self.in_flight.next_slots(count) {
-            let before = reported.reports.len();
+        let tables = &mut *tables;
+        let Reported { reports, apart } = &mut self.reported;
+        for (at, slot) in self.in_flight.next_slots(count).iter_mut().enumerate() {
+            let before = reports.len();
+            if slot.is_apart() {
+                apart.push((at, before));
+            }
             if slot.question.is_some() {
-                reported.counts.push(0);
+                slot.reports = 0;
                 continue;
             }
             let note = slot.note();
             let check = (self.digest).fold_and_check(&slot.command, slot.result, &slot.events);
-            let noted = (note, check);
-            tables.note(&slot.outcome(), noted, Some(&mut reported.reports));
-            reported.counts.push(reported.reports.len() - before);
+            tables.note(&slot.outcome(), (note, check), Some(reports));
+            slot.reports = reports.len() - before;
             self.admission.answer(note);
         }
         tables.noted = self.digest;
+    }
+}
+
+/// Publishes commands in a row, whose reports these are.
+#[inline]
+fn publish_run(publish: &mut Publish, slots: &[Slot], reports: &[ReportFrame]) {
+    if !slots.is_empty() {
+        publish(Published::Outcomes(Outcomes::of(slots, reports)));
     }
 }
 

@@ -448,7 +448,7 @@ fn the_recovered_state_is_published_before_anything_else() {
                 Published::Started { state, number } => {
                     Some((number, state.risk.user(UserId(7)).is_some()))
                 }
-                Published::Outcome(_) => None,
+                Published::Outcomes(_) => None,
                 _ => return,
             };
             published.lock().expect("no panic").push(one);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Exchange, JournalOptions, Options, Origin, Published, Recovered, Storage, SubmitError,
-    SubmitOutcome, Wake,
+    Exchange, Executed, JournalOptions, Options, Origin, Published, Recovered, Storage,
+    SubmitError, SubmitOutcome, Wake,
 };
 use thalweg_exchange::service::{self, QueryReply};
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
@@ -24,6 +24,13 @@ pub(crate) enum Output {
     Failed(String),
 }
 
+fn output(executed: Executed<'_>) -> Output {
+    let (outcome, reports) = (executed.outcome, executed.reports.iter());
+    let reports = reports.map(|report| (report.owner.0, report.number.0));
+    let (number, tag, result) = (outcome.sequence, outcome.tag, outcome.result);
+    Output::Outcome(number, tag, result, reports.collect())
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder(Arc<Mutex<Vec<Output>>>);
 
@@ -32,16 +39,9 @@ impl Recorder {
         let outputs = Arc::clone(&self.0);
         move |published| {
             let one = match published {
-                Published::Outcome(executed) => {
-                    let reports = executed.reports.iter();
-                    let reports = reports.map(|report| (report.owner.0, report.number.0));
-                    let outcome = executed.outcome;
-                    Output::Outcome(
-                        outcome.sequence,
-                        outcome.tag,
-                        outcome.result,
-                        reports.collect(),
-                    )
+                Published::Outcomes(outcomes) => {
+                    let mut outputs = outputs.lock().expect("no panic");
+                    return outputs.extend(outcomes.map(output));
                 }
                 Published::Answer { tag, answered } => {
                     assert!(matches!(answered.answer, QueryReply::User(_)));

@@ -11,11 +11,11 @@ use thalweg_exchange::codec::session::{
     ANSWER_BYTES, AccountView, Answer, NUMBERED_REPORT_BYTES, OpenOrder, QueryAnswer, QueryResult,
     answer_frame, numbered_report,
 };
-use thalweg_exchange::durable::{ExchangeError, Executed, Origin, Published, Storage};
+use thalweg_exchange::durable::{ExchangeError, Executed, Origin, Published, ReportFrame, Storage};
 use thalweg_exchange::market::Epoch;
 use thalweg_exchange::report::OpenOrders;
-use thalweg_exchange::service::{Answered, QueryReply};
-use thalweg_exchange::session::{Role, SessionKey};
+use thalweg_exchange::service::{Answered, Outcome, QueryReply};
+use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
 use thalweg_exchange::{Command, ResultCode, UserId};
 
 use super::{ExchangeThread, TEND_AFTER};
@@ -134,13 +134,10 @@ impl Publisher {
     /// Takes what the exchange publishes.
     #[inline]
     pub(crate) fn take(&mut self, published: Published<'_>) {
-        // By reference: it is large.
-        if let Published::Outcome(ref executed) = published {
-            self.outcome(executed);
-            // At the end: publishing is the last part of a trace.
-            return self.execution.traces.note(&executed.outcome);
+        match published {
+            Published::Outcomes(outcomes) => self.take_outcomes(outcomes),
+            other => self.take_other(other),
         }
-        self.take_other(published);
     }
 
     #[inline(never)]
@@ -218,17 +215,45 @@ impl Publisher {
         mailbox.append(&mut self.outgoing);
     }
 
-    fn outcome(&mut self, executed: &Executed<'_>) {
-        let outcome = &executed.outcome;
-        self.outgoing.next_command = outcome.sequence + 1;
-        if let Some(stamps) = &outcome.stamps {
-            self.execution.note(stamps);
-        }
+    fn take_outcomes<'p>(&mut self, outcomes: impl Iterator<Item = Executed<'p>>) {
         if let Some(feed_writer) = self.feed.take_start() {
             self.feed_writer = Some(feed_writer);
         }
+        let is_watched = self.copy.is_some() || self.feed_writer.is_some() || self.flow.is_some();
+        // What is rare takes its own copy of an outcome: else each would be put into memory.
+        for executed in outcomes {
+            let (outcome, reports) = (executed.outcome, executed.reports);
+            self.outgoing.next_command = outcome.sequence + 1;
+            let is_of_flow = is_watched && self.watch(executed);
+            if let Origin::Session { key, sequence } = executed.origin
+                && !is_of_flow
+                && !self.follows
+            {
+                let answer = Answer {
+                    sequence,
+                    number: outcome.sequence,
+                    result: outcome.result,
+                    is_repeated: false,
+                };
+                self.outgoing.answer(outcome.tag, key, answer);
+                if key.role == Role::Admin {
+                    self.note_administrator(key, sequence, outcome);
+                }
+            }
+            self.report(reports);
+            // At the end: publishing is the last part of a trace.
+            if outcome.stamps.is_some() {
+                self.note_stamps(outcome);
+            }
+        }
+    }
+
+    /// Has the gateway, the feed and the counts of a market see an outcome. Returns whether its
+    /// command is one of that market.
+    #[inline(never)]
+    fn watch(&mut self, executed: Executed<'_>) -> bool {
         if let Some(copy) = &self.copy {
-            lock(copy).take(executed);
+            lock(copy).take(&executed);
             if let Origin::Session { key, .. } = executed.origin
                 && !executed.reports.is_empty()
             {
@@ -236,41 +261,45 @@ impl Publisher {
             }
         }
         if let Some(feed_writer) = &mut self.feed_writer
-            && let Err(error) = feed_writer.take(outcome)
+            && let Err(error) = feed_writer.take(&executed.outcome)
         {
             tracing::error!(%error, "there is no market data any more");
             self.feed_writer = None;
         }
-        let flow = self.flow.as_ref().map(|(key, counts)| {
+        self.flow.as_ref().is_some_and(|(key, counts)| {
             let is_own = executed.origin.key() == Some(*key);
-            counts.note(executed, is_own);
+            counts.note(&executed, is_own);
             is_own
-        });
-        if let Origin::Session { key, sequence } = executed.origin
-            && flow != Some(true)
-            && !self.follows
+        })
+    }
+
+    #[cold]
+    fn note_administrator(&mut self, key: SessionKey, id: ClientSequence, outcome: Outcome<'_>) {
+        let (command, result) = (outcome.command, outcome.result);
+        if let Command::Clock { time } = *command
+            && result == ResultCode::Success
         {
-            let answer = Answer {
-                sequence,
-                number: outcome.sequence,
-                result: outcome.result,
-                is_repeated: false,
-            };
-            self.outgoing.answer(outcome.tag, key, answer);
-            if key.role == Role::Admin {
-                if let Command::Clock { time } = *outcome.command
-                    && outcome.result == ResultCode::Success
-                {
-                    // ORDERING: Relaxed, pairs with the swap in set_clock(); a number alone.
-                    self.time_set.store(time, Ordering::Relaxed);
-                }
-                let command = outcome.command;
-                let line = AuditLine::executed(key, sequence, command, outcome.sequence);
-                let line = Box::new(line.with_result(outcome.result));
-                self.outgoing.deliveries.push(Delivery::Audit(line, key));
-            }
+            // ORDERING: Relaxed, pairs with the swap in set_clock(); a number alone.
+            self.time_set.store(time, Ordering::Relaxed);
         }
-        for report in executed.reports {
+        let line = AuditLine::executed(key, id, command, outcome.sequence).with_result(result);
+        self.outgoing
+            .deliveries
+            .push(Delivery::Audit(Box::new(line), key));
+    }
+
+    #[cold]
+    fn note_stamps(&self, outcome: Outcome<'_>) {
+        if let Some(stamps) = &outcome.stamps {
+            self.execution.note(stamps);
+        }
+        self.execution.traces.note(&outcome);
+    }
+
+    /// Makes frames of the reports that sessions want.
+    #[inline(always)]
+    fn report(&mut self, reports: &[ReportFrame]) {
+        for report in reports {
             if !self.last_reader.wants(&self.readers, report.owner) {
                 continue;
             }
@@ -498,11 +527,11 @@ impl<S: Storage> ExchangeThread<S> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread;
+    use std::{iter, thread};
 
     use thalweg_exchange::Events;
     use thalweg_exchange::market::{Channels, Epoch};
-    use thalweg_exchange::service::{Outcome, Stamps};
+    use thalweg_exchange::service::Stamps;
     use thalweg_measure::clock::Clock;
 
     use super::*;
@@ -542,7 +571,7 @@ mod tests {
             scope.spawn(move || {
                 // ORDERING: Relaxed; a flag alone.
                 has_begun.store(true, Ordering::Relaxed);
-                publisher.take(Published::Outcome(Executed {
+                publisher.take_outcomes(iter::once(Executed {
                     outcome: Outcome {
                         sequence: 1,
                         tag: 0,

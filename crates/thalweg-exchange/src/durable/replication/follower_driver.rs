@@ -518,7 +518,7 @@ pub(super) mod tests {
     use crate::command::{AccountSpec, Command};
     use crate::durable::error::{ExchangeError, SubmitError};
     use crate::durable::options::{NOTE_BYTES_MAX, Notes, Options, Wake};
-    use crate::durable::published::Published;
+    use crate::durable::published::{Outcomes, Published};
     use crate::durable::record::Origin;
     use crate::durable::replication::simulation::SimLog;
     use crate::durable::{JournalOptions, SimDisk, Submission, SubmitOutcome};
@@ -670,13 +670,17 @@ pub(super) mod tests {
         );
     }
 
+    fn send_numbers(outcomes: Outcomes<'_>, sender: &mpsc::Sender<String>) {
+        outcomes.for_each(|one| _ = sender.send(one.outcome.sequence.to_string()));
+    }
+
     #[test]
     fn a_follower_takes_over_and_the_former_primary_is_fenced() {
         let (log, mut first) = begun();
         let (sender, published) = mpsc::channel();
         first.publish_by(move |published| {
-            if let Published::Outcome(executed) = published {
-                let _ = sender.send(executed.outcome.sequence);
+            if let Published::Outcomes(outcomes) = published {
+                outcomes.for_each(|one| _ = sender.send(one.outcome.sequence));
             }
         });
         (0..USERS).for_each(|uid| add(&mut first, uid));
@@ -939,7 +943,7 @@ pub(super) mod tests {
             let _ = sender.send(match published {
                 Published::Following => "following".to_owned(),
                 Published::Claimed { epoch, leads } => format!("claim {epoch}, leads: {leads}"),
-                Published::Outcome(executed) => executed.outcome.sequence.to_string(),
+                Published::Outcomes(outcomes) => return send_numbers(outcomes, &sender),
                 _ => return,
             });
         };
@@ -1132,7 +1136,7 @@ pub(super) mod tests {
         let publish = move |published: Published<'_>| {
             let _ = sender.send(match published {
                 Published::Noted(note) => String::from_utf8_lossy(note).into_owned(),
-                Published::Outcome(executed) => executed.outcome.sequence.to_string(),
+                Published::Outcomes(outcomes) => return send_numbers(outcomes, &sender),
                 _ => return,
             });
         };

@@ -32,14 +32,18 @@ impl Recorder {
             let mut recorded = recorded.lock().expect("no panic");
             match published {
                 Published::Started { state, .. } => recorded.0 = Some(state_hash(state)),
-                Published::Outcome(executed) => recorded.1.push(PublishedOutcome {
-                    number: executed.outcome.sequence,
-                    origin: executed.origin,
-                    result: executed.outcome.result,
-                    reports: (executed.reports.iter())
-                        .map(|report| (report.owner, report.number.0, report.frame))
-                        .collect(),
-                }),
+                Published::Outcomes(outcomes) => {
+                    recorded.1.extend(outcomes.map(|executed| {
+                        PublishedOutcome {
+                            number: executed.outcome.sequence,
+                            origin: executed.origin,
+                            result: executed.outcome.result,
+                            reports: (executed.reports.iter())
+                                .map(|report| (report.owner, report.number.0, report.frame))
+                                .collect(),
+                        }
+                    }));
+                }
                 _ => {}
             }
         }

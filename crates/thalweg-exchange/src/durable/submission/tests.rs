@@ -105,12 +105,21 @@ fn outcome(
     let (mut text, published) = (String::new(), Arc::new(Mutex::new(String::new())));
     let output = Arc::clone(&published);
     let opened = Exchange::open_in(disk.clone(), options.clone(), move |published| {
-        if let Published::Outcome(executed) = published {
+        let Published::Outcomes(outcomes) = published else {
+            return;
+        };
+        for executed in outcomes {
             let outcome = &executed.outcome;
             let (number, tag, result) = (outcome.sequence, outcome.tag, outcome.result);
-            let (origin, reports) = (executed.origin, executed.reports.len());
+            let (origin, reports) = (executed.origin, executed.reports);
+            let own = outcome.reports().map(|report| report.owner);
+            assert!(own.eq(reports.iter().map(|report| report.owner)));
+            let reports: Vec<_> = reports
+                .iter()
+                .map(|one| (one.number, one.report()))
+                .collect();
             let mut output = output.lock().expect("no panic");
-            let _ = writeln!(output, "{number} {tag} {result:?} {origin:?} {reports}");
+            let _ = writeln!(output, "{number} {tag} {result:?} {origin:?} {reports:?}");
         }
     });
     let (mut exchange, _) = opened.expect("it is new");

@@ -8,7 +8,7 @@ use thalweg_journal::SimDisk;
 use super::Seeded;
 use super::world::SimLog;
 use crate::durable::exchange::Exchange;
-use crate::durable::published::Published;
+use crate::durable::published::{Executed, Published};
 use crate::durable::record::Origin;
 use crate::durable::replication::batch::{Pending, pack};
 use crate::durable::replication::follower::{Faults, Follower, Read};
@@ -33,9 +33,14 @@ impl Recorder {
     fn closure(&self) -> impl FnMut(Published<'_>) + Send + 'static {
         let recorded = Arc::clone(&self.0);
         move |published| {
-            if let Published::Outcome(executed) = published {
-                let outcome = executed.outcome;
-                let one = (outcome.sequence, executed.origin, outcome.result);
+            let Published::Outcomes(outcomes) = published else {
+                return;
+            };
+            for Executed {
+                outcome, origin, ..
+            } in outcomes
+            {
+                let one = (outcome.sequence, origin, outcome.result);
                 recorded.lock().expect("no panic").push(one);
             }
         }
