@@ -98,7 +98,7 @@ impl Digest {
     }
 
     /// Adds as [`fold`](Self::fold) does, and returns the [`check`] of the command.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fold_and_check(
         &mut self,
         command: &Command,

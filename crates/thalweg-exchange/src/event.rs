@@ -405,6 +405,12 @@ impl Events {
         Hints(&self.hints)
     }
 
+    /// Returns how many events it has memory for.
+    #[inline(always)]
+    pub(crate) const fn room(&self) -> usize {
+        self.list.capacity()
+    }
+
     /// Forgets the events of a buffer that has memory for more than `events`, and frees the memory
     /// above that.
     #[inline]

@@ -49,8 +49,8 @@ pub(super) struct Slot {
     pub(super) reports: usize,
     /// The query, if this is one.
     pub(super) question: Option<Box<InFlightQuery>>,
-    /// Its part of [`InFlight::waiting_events`].
-    waiting: usize,
+    /// Its part of [`InFlight::waiting_events`], where it is [large](InFlight::large).
+    waiting: Option<usize>,
 }
 
 impl Slot {
@@ -121,7 +121,7 @@ impl Slot {
             events: if levels { events.with_levels() } else { events },
             reports: 0,
             question: None,
-            waiting: 0,
+            waiting: None,
         }
     }
 
@@ -159,6 +159,8 @@ pub(super) struct InFlight {
     taken: usize,
     /// Events of long commands and answers that wait to be published.
     waiting: usize,
+    /// How many are queries, or have room for more events than a slot keeps.
+    large: usize,
 }
 
 impl InFlight {
@@ -173,6 +175,7 @@ impl InFlight {
             executed: 0,
             taken: 0,
             waiting: 0,
+            large: 0,
         }
     }
 
@@ -240,14 +243,15 @@ impl InFlight {
     /// Executes all that were taken, in order.
     #[inline]
     pub(super) fn execute(&mut self, mut execute: impl FnMut(&mut Slot)) {
+        let kept = self.events.max(EVENTS_KEPT);
         while self.executed < self.taken {
-            let kept = self.events.max(EVENTS_KEPT);
             let slot = &mut self.slots[self.executed & (self.capacity - 1)];
             execute(slot);
-            let held = slot.held();
-            if held > kept {
-                slot.waiting = held;
-                self.waiting += held;
+            if slot.question.is_some() || slot.events.room() > kept {
+                let held = Some(slot.held()).filter(|held| *held > kept);
+                slot.waiting = held.or(Some(0));
+                self.waiting += held.unwrap_or(0);
+                self.large += 1;
             }
             self.executed += 1;
         }
@@ -283,15 +287,26 @@ impl InFlight {
     /// Frees the first `count` slots, and room for more events than a slot keeps.
     #[inline]
     pub(super) fn free(&mut self, count: usize) {
+        if self.large > 0 {
+            self.free_large(count);
+        }
+        self.published += count;
+    }
+
+    #[cold]
+    fn free_large(&mut self, count: usize) {
         let kept = self.events.max(EVENTS_KEPT);
-        let mut waiting = 0;
+        let (mut waiting, mut freed) = (0, 0);
         for slot in self.next_slots(count) {
-            waiting += std::mem::take(&mut slot.waiting);
-            slot.events.keep_room_for(kept);
-            slot.question = None;
+            if let Some(held) = slot.waiting.take() {
+                waiting += held;
+                freed += 1;
+                slot.events.keep_room_for(kept);
+                slot.question = None;
+            }
         }
         self.waiting -= waiting;
-        self.published += count;
+        self.large -= freed;
     }
 
     /// Returns the slot of a command of a session, if that is in flight.
@@ -407,8 +422,10 @@ impl Admission {
         };
         let slot = self.slot_of(key)?;
         let session = &self.list[slot.0 as usize];
-        let is_new = sequence.0 > session.last;
-        (is_new && !self.is_full(SessionRef::Known(slot))).then_some((slot, sequence.0))
+        if sequence.0 <= session.last || self.is_full(SessionRef::Known(slot)) {
+            return None;
+        }
+        Some((slot, sequence.0))
     }
 
     #[inline(always)]
@@ -486,7 +503,8 @@ mod tests {
     use super::*;
     use crate::book::RestingOrder;
     use crate::command::ConditionalOrder;
-    use crate::ids::SymbolId;
+    use crate::event::Event;
+    use crate::ids::{OrderId, SymbolId, UserId};
     use crate::report::CurrencyTotal;
     use crate::service::QueryReply;
 
@@ -565,6 +583,28 @@ mod tests {
         assert_eq!(ring.waiting_events(), 0);
         let entry = size_of::<(SymbolId, RestingOrder)>().max(size_of::<ConditionalOrder>());
         assert!(entry <= ENTRY_EVENTS * 64, "{entry}");
+    }
+
+    #[test]
+    fn room_for_many_events_is_given_back_when_they_are_published() {
+        let mut ring = InFlight::new(4, 0, false);
+        for (room, waiting) in [(EVENTS_KEPT, 0), (EVENTS_KEPT + 1, 0), (1_000, 1_000)] {
+            take(&mut ring, 0, false);
+            ring.execute(|slot| {
+                slot.events = Events::with_capacity(room);
+                let (order, uid) = (OrderId(1), UserId(1));
+                let event = || Event::Refilled {
+                    order,
+                    uid,
+                    size: 1,
+                };
+                (0..waiting).for_each(|_| slot.events.push(event()));
+            });
+            assert_eq!(ring.waiting_events(), waiting);
+            ring.free(1);
+            assert_eq!((ring.waiting_events(), ring.large), (0, 0));
+            assert!(ring.slots[0].events.room() <= EVENTS_KEPT);
+        }
     }
 
     #[test]

@@ -210,11 +210,17 @@ impl<S: Storage> Exchange<S> {
         requests: &mut impl Iterator<Item = (usize, Submission<'c>)>,
         admitted: &mut impl FnMut(usize, Result<SubmitOutcome, SubmitError>),
     ) -> RunEnd<'c> {
+        if self.in_flight.to_execute() == ROUND {
+            return RunEnd::Full;
+        }
         let mut room = self.room_of_run();
-        let mut records = match &mut self.replication {
+        let Some(mut records) = (match &mut self.replication {
             _ if room == 0 => None,
             Replication::Leading(leading) => Some(Records::Log(&mut leading.pending)),
             _ => self.journal.lock_appends().ok().map(Records::Journal),
+        }) else {
+            let next = requests.next();
+            return next.map_or(RunEnd::All, |(at, request)| RunEnd::Other(at, request));
         };
         let before = self.owner.number;
         let owner = &mut self.owner;
@@ -225,9 +231,8 @@ impl<S: Storage> Exchange<S> {
             let Some((at, request)) = requests.next() else {
                 break RunEnd::All;
             };
-            let known = self.admission.known(request.origin);
-            let (Some((slot, sequence)), Some(records), true) = (known, &mut records, room > 0)
-            else {
+            let known = self.admission.known(request.origin).filter(|_| room > 0);
+            let Some((slot, sequence)) = known else {
                 break RunEnd::Other(at, request);
             };
             let Some(bytes) = records.append(request, owner.number) else {
