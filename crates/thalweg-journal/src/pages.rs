@@ -84,13 +84,19 @@ impl OpenBlock {
     /// Returns zeroed room for a record that is not in the block yet; none if it does not fit.
     #[inline]
     pub(crate) fn claim(&mut self, bytes: usize) -> Option<&mut [u8]> {
-        if self.claimed != self.used {
+        if self.is_claimed() {
             self.forget_claim();
         }
-        let (from, to) = (self.used, self.used + bytes);
+        let (from, to) = (self.used, self.used.checked_add(bytes)?);
         let room = self.pages.bytes_mut().get_mut(from..to)?;
         self.claimed = to;
         Some(room)
+    }
+
+    /// Whether bytes were claimed that are no record yet.
+    #[inline]
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.claimed != self.used
     }
 
     /// Makes the claimed bytes a record.
@@ -110,7 +116,7 @@ impl OpenBlock {
 
     /// Writes the header in front; gives the block with its padding, and its checksum.
     pub(crate) fn seal(&mut self, header: &BlockHeader, key: &Key) -> (&[u8], u32) {
-        if self.claimed != self.used {
+        if self.is_claimed() {
             self.forget_claim();
         }
         let used = self.used;

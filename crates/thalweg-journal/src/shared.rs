@@ -530,10 +530,10 @@ impl<S: Storage> Shared<[u8], S> {
     /// let journal = journal.share(GroupCommit::default());
     /// let mut guard = journal.lock_appends()?;
     /// for number in 1..=3 {
-    ///     let lsn = guard.append_bytes_with(5, |record| record.fill(7));
-    ///     assert_eq!(lsn, Some(Lsn::new(number)));
+    ///     guard.claim(5).expect("there is room").fill(7);
+    ///     assert_eq!(guard.finish(), Lsn::new(number));
     /// }
-    /// assert_eq!(guard.append_bytes_with(1 << 30, |_| ()), None);
+    /// assert_eq!(guard.claim(1 << 30), None);
     /// # Ok(())
     /// # }
     /// ```
@@ -563,24 +563,27 @@ pub struct AppendGuard<'j, S: Storage> {
 }
 
 impl<S: Storage> AppendGuard<'_, S> {
-    /// Appends a record of `bytes` bytes, if it fits into the block that is open: else it is for
-    /// [`Shared::append_bytes_with`]. The slot is zero before `build` fills it.
+    /// Returns room for a record of `bytes` bytes, all zero, if it fits into the block that is
+    /// open: else it is for [`Shared::append_bytes_with`]. What is not
+    /// [finished](Self::finish) before the next one is claimed is no record.
     #[inline(always)]
-    pub fn append_bytes_with(
-        &mut self,
-        bytes: usize,
-        build: impl FnOnce(&mut [u8]),
-    ) -> Option<Lsn> {
-        let state = &mut *self.state;
+    pub fn claim(&mut self, bytes: usize) -> Option<&mut [u8]> {
         let room = bytes.checked_add(LENGTH_BYTES)?;
-        if !state.open.fits(room) {
-            return None;
-        }
-        build(content_in(state.open.claim(room)?));
+        self.state.open.claim(room).map(content_in)
+    }
+
+    /// Makes what was claimed a record. Returns its number.
+    ///
+    /// # Panics
+    /// Nothing was claimed since the last one.
+    #[inline(always)]
+    pub fn finish(&mut self) -> Lsn {
+        let state = &mut *self.state;
+        assert!(state.open.is_claimed(), "a record is claimed first");
         state.open.finish();
         let lsn = state.next;
         state.next = lsn.after(1);
-        Some(lsn)
+        lsn
     }
 }
 

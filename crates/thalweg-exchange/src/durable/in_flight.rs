@@ -414,13 +414,21 @@ impl Admission {
     }
 
     /// Returns the place of the session and the sequence of a command that is new to it and may be
-    /// taken; `None` where that needs another look.
+    /// taken; `None` where that needs another look. `before` is the session of the command before.
     #[inline(always)]
-    pub(super) fn known(&mut self, origin: Origin) -> Option<(SessionSlot, u64)> {
+    pub(super) fn known(
+        &mut self,
+        origin: Origin,
+        before: &mut Option<(SessionKey, SessionSlot)>,
+    ) -> Option<(SessionSlot, u64)> {
         let Origin::Session { key, sequence } = origin else {
             return None;
         };
-        let slot = self.slot_of(key)?;
+        let slot = match *before {
+            Some((before, slot)) if before == key => slot,
+            _ => self.slot_of(key)?,
+        };
+        *before = Some((key, slot));
         let session = &self.list[slot.0 as usize];
         if sequence.0 <= session.last || self.is_full(SessionRef::Known(slot)) {
             return None;

@@ -76,12 +76,12 @@ impl<S: Storage> Records<'_, S> {
         match self {
             Self::Journal(_) if bytes > FRAME_BYTES_MAX => return None,
             Self::Journal(journal) => {
-                let write = |out: &mut [u8]| write_record(request, out);
-                let lsn = journal.append_bytes_with(bytes, write)?;
+                write_record(request, journal.claim(bytes)?);
+                let lsn = journal.finish();
                 debug_assert_eq!(lsn.number(), number + 1, "a record is a command");
             }
             Self::Log(_) if bytes > RECORD_BYTES_MAX => return None,
-            Self::Log(pending) => pending.push_with(bytes, |out| write_record(request, out)),
+            Self::Log(pending) => pending.push_with(bytes, move |out| write_record(request, out)),
         }
         Some(bytes)
     }
@@ -223,7 +223,7 @@ impl<S: Storage> Exchange<S> {
             return next.map_or(RunEnd::All, |(at, request)| RunEnd::Other(at, request));
         };
         let before = self.owner.number;
-        let owner = &mut self.owner;
+        let (owner, mut session) = (&mut self.owner, None);
         let end = loop {
             if self.in_flight.to_execute() == ROUND {
                 break RunEnd::Full;
@@ -231,8 +231,8 @@ impl<S: Storage> Exchange<S> {
             let Some((at, request)) = requests.next() else {
                 break RunEnd::All;
             };
-            let known = self.admission.known(request.origin).filter(|_| room > 0);
-            let Some((slot, sequence)) = known else {
+            let known = self.admission.known(request.origin, &mut session);
+            let Some((slot, sequence)) = known.filter(|_| room > 0) else {
                 break RunEnd::Other(at, request);
             };
             let Some(bytes) = records.append(request, owner.number) else {
@@ -596,6 +596,7 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Notes the next commands in the digest and the tables.
+    #[inline(never)]
     fn note_next(&mut self, count: usize) {
         let mut tables = self.reports.lock();
         let tables = &mut *tables;

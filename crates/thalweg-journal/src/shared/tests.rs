@@ -162,12 +162,12 @@ fn records_that_fit_are_those_that_were_appended_one_by_one() {
         begun += 1;
         while number < 500 {
             let bytes = record(number);
-            let fill = |slot: &mut [u8]| slot.copy_from_slice(&bytes);
-            let Some(lsn) = run.append_bytes_with(bytes.len(), fill) else {
+            let Some(slot) = run.claim(bytes.len()) else {
                 break;
             };
+            slot.copy_from_slice(&bytes);
             number += 1;
-            assert_eq!(lsn, Lsn::new(number as u64));
+            assert_eq!(run.finish(), Lsn::new(number as u64));
         }
         drop(run);
         if number < 500 {
@@ -210,19 +210,26 @@ fn a_thread_that_holds_the_guard_cannot_use_the_journal_beside_it() {
 }
 
 #[test]
-fn a_record_whose_closure_panics_is_none() {
+fn a_record_that_is_not_finished_is_none() {
     let journal = open(&SimDisk::new());
-    let append = AssertUnwindSafe(|| {
-        let mut together = journal.lock_appends().expect("it goes on");
-        let first = together.append_bytes_with(3, |slot| slot.fill(1));
-        assert_eq!(first, Some(Lsn::FIRST));
-        together.append_bytes_with(3, |slot| {
-            slot.fill(2);
-            resume_unwind(Box::new("a closure"))
-        });
-    });
-    assert!(catch_unwind(append).is_err());
-    // The bytes that it left are gone.
+    let mut guard = journal.lock_appends().expect("it goes on");
+    guard.claim(3).expect("there is room").fill(1);
+    assert_eq!(guard.finish(), Lsn::FIRST);
+    guard.claim(5).expect("there is room").fill(2);
+    let again = guard.claim(9).expect("there is room");
+    assert_eq!(again, [0; 9], "the bytes that it left are gone");
+    again.fill(3);
+    drop(guard);
     let next = journal.append_bytes_with(3, |slot| assert_eq!(slot, [0; 3]));
     assert_eq!(next.expect("it goes on"), Lsn::new(2));
+}
+
+#[test]
+#[should_panic(expected = "a record is claimed first")]
+fn nothing_is_finished_that_was_not_claimed() {
+    let journal = open(&SimDisk::new());
+    let mut guard = journal.lock_appends().expect("it goes on");
+    guard.claim(3).expect("there is room");
+    guard.finish();
+    guard.finish();
 }
