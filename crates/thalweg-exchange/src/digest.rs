@@ -199,7 +199,7 @@ const fn of_progress(filled: i64, left: i64) -> u64 {
     multiply(filled as u64 ^ PI[0], left as u64 ^ PI[3].rotate_left(32))
 }
 
-#[inline]
+#[inline(always)]
 fn of_event(event: &Event) -> u64 {
     let bits = bits_of;
     match *event {
@@ -339,7 +339,7 @@ const fn of_moved(moved: &MovedOrder) -> u64 {
 
 /// Hashes a command's kind, its result and all its fields: before each field, what was before it is
 /// multiplied; the last is left to be multiplied with the digest.
-#[inline]
+#[inline(always)]
 fn of_command(command: &Command, result: ResultCode) -> u64 {
     // Codes have four digits.
     let result = u64::from(result.code() as u16) << 16;

@@ -14,7 +14,7 @@ use crate::codes::codes;
 
 codes! {
     /// The permissions of the holder of a key.
-    pub enum Role: u8;
+    pub enum Role: u32;
     /// Trades for one user (code 1): [`TradeCommand`](crate::codec::session::TradeCommand)s.
     Trade = 1, "trade";
     /// Reads (code 2): market data, and the reports and the account of one user. No commands.
@@ -22,6 +22,9 @@ codes! {
     /// Runs the market (code 3): [`AdminCommand`](crate::codec::session::AdminCommand)s.
     Admin = 3, "admin";
 }
+
+// A role has four bytes, so that a key has none without a value: it is copied with each command.
+const _: () = assert!(size_of::<SessionKey>() == 16 && size_of::<Role>() == 4);
 
 /// The key of a session: a holder runs several programs, under numbers that it chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -222,14 +225,12 @@ mod tests {
 
     #[test]
     fn roles_are_found_by_their_codes() {
-        for code in 0..=u8::MAX {
+        for code in 0..=u32::from(u8::MAX) {
             let role = Role::from_code(code);
-            assert_eq!(
-                role.map(|role| role as u8),
-                (1..=3).contains(&code).then_some(code)
-            );
+            let expected = (1..=3).contains(&code).then_some(code);
+            assert_eq!(role.map(Role::code), expected);
         }
-        assert_eq!(Role::ALL.map(|role| role as u8), [1, 2, 3]);
+        assert_eq!(Role::ALL.map(Role::code), [1, 2, 3]);
     }
 
     #[test]

@@ -154,10 +154,10 @@ small! {
     RejectReason: "the reason of a reject", 8, 255;
     RemovalReason: "the reason of a removal", 7, 127;
     Channels: "the channels", 8, Self::CODE_MAX;
-    Role: "the role", 8, 3;
 }
 
 small! {
+    Role: "the role", 8, 3, |role| role as u8, |code| Role::from_code(u32::from(code));
     bool: "a flag", 1, 1, |flag| flag as u8, |code| match code {
         0 => Some(false),
         1 => Some(true),

@@ -145,17 +145,17 @@ mod tests {
             events: &events,
         };
         let traces = CommandTraces::default();
-        traces.note(&outcome(1, Some(stamps)));
+        traces.note(&outcome(1, Some(&stamps)));
         assert_eq!(traces.take(), []);
         traces.note(&outcome(2, None));
-        traces.note(&outcome(3, Some(stamps)));
+        traces.note(&outcome(3, Some(&stamps)));
         let noted = traces.take();
         assert_eq!(noted.len(), 1);
         assert_eq!((noted[0].command, noted[0].kind), (3, "other"));
         assert_eq!(noted[0].parts.iter().sum::<u64>(), noted[0].total);
-        traces.note(&outcome(4, Some(stamps)));
+        traces.note(&outcome(4, Some(&stamps)));
         traces.stop();
-        traces.note(&outcome(5, Some(stamps)));
+        traces.note(&outcome(5, Some(&stamps)));
         assert_eq!(traces.take(), []);
     }
 }

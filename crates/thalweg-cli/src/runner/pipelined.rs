@@ -92,7 +92,7 @@ impl Published {
             due: outcome.due,
             // The tag is the time at which the command was handed over.
             sent: outcome.tag,
-            stamps: outcome.stamps,
+            stamps: outcome.stamps.copied(),
             done: now,
         };
         self.trace.note(&moments);

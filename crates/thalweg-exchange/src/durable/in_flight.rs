@@ -99,7 +99,7 @@ impl Slot {
             sequence: self.number,
             tag: self.tag,
             due: self.sent(),
-            stamps: (self.stamps.begun > 0).then_some(self.stamps),
+            stamps: (self.stamps.begun > 0).then_some(&self.stamps),
             command: &self.command,
             result: self.result,
             events: &self.events,

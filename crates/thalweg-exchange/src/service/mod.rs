@@ -174,7 +174,7 @@ pub struct Outcome<'o> {
     pub command: &'o Command,
     /// When it was where, if it was stamped: see [`ServiceOptions::sample_every`] and
     /// [`ServiceOptions::is_timed`].
-    pub stamps: Option<Stamps>,
+    pub stamps: Option<&'o Stamps>,
     /// Its result.
     pub result: ResultCode,
     /// Its events, in order.

@@ -242,7 +242,7 @@ impl PublishStage {
             sequence,
             tag: slot.tag,
             due: slot.due,
-            stamps: (slot.stamps.begun > 0).then_some(slot.stamps),
+            stamps: (slot.stamps.begun > 0).then_some(&slot.stamps),
             command: &slot.command,
             result: slot.result,
             events: &slot.events,

@@ -15,7 +15,7 @@ fn noted(
     let (note, notes) = mpsc::channel();
     let mut service = Service::start(State::default(), options, move |outcome| {
         let now = Clock::global().ticks();
-        let times = (outcome.due, outcome.stamps, now);
+        let times = (outcome.due, outcome.stamps.copied(), now);
         note.send(times).expect("somebody listens");
     })
     .expect("options in range");

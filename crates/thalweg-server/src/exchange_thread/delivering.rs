@@ -14,7 +14,7 @@ use thalweg_exchange::codec::session::{
 use thalweg_exchange::durable::{ExchangeError, Executed, Origin, Published, ReportFrame, Storage};
 use thalweg_exchange::market::Epoch;
 use thalweg_exchange::report::OpenOrders;
-use thalweg_exchange::service::{Answered, Outcome, QueryReply};
+use thalweg_exchange::service::{Answered, QueryReply};
 use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
 use thalweg_exchange::{Command, ResultCode, UserId};
 
@@ -69,6 +69,7 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
+    #[inline(always)]
     fn answer(&mut self, tag: u64, key: SessionKey, answer: Answer) {
         self.bytes.extend_from_slice(&answer_frame(&answer));
         // One session mostly has many in a row.
@@ -215,43 +216,53 @@ impl Publisher {
         mailbox.append(&mut self.outgoing);
     }
 
-    fn take_outcomes<'p>(&mut self, outcomes: impl Iterator<Item = Executed<'p>>) {
+    /// Takes outcomes; one with stamps is alone.
+    fn take_outcomes<'p>(&mut self, outcomes: impl Iterator<Item = Executed<'p>> + Clone) {
         if let Some(feed_writer) = self.feed.take_start() {
             self.feed_writer = Some(feed_writer);
         }
+        let first = outcomes.clone().next().map(|executed| executed.outcome);
         let is_watched = self.copy.is_some() || self.feed_writer.is_some() || self.flow.is_some();
-        // What is rare takes its own copy of an outcome: else each would be put into memory.
-        for executed in outcomes {
-            let (outcome, reports) = (executed.outcome, executed.reports);
-            self.outgoing.next_command = outcome.sequence + 1;
-            let is_of_flow = is_watched && self.watch(executed);
-            if let Origin::Session { key, sequence } = executed.origin
-                && !is_of_flow
-                && !self.follows
-            {
-                let answer = Answer {
-                    sequence,
-                    number: outcome.sequence,
-                    result: outcome.result,
-                    is_repeated: false,
-                };
-                self.outgoing.answer(outcome.tag, key, answer);
-                if key.role == Role::Admin {
-                    self.note_administrator(key, sequence, outcome);
-                }
-            }
-            self.report(reports);
-            // At the end: publishing is the last part of a trace.
-            if outcome.stamps.is_some() {
-                self.note_stamps(outcome);
-            }
+        if is_watched || self.follows {
+            outcomes.for_each(|executed| self.take_watched(executed));
+        } else {
+            outcomes.for_each(|executed| self.answer(executed));
+        }
+        // At the end: publishing is the last part of a trace.
+        if let Some(outcome) = first
+            && let Some(stamps) = outcome.stamps
+        {
+            self.execution.note(stamps);
+            self.execution.traces.note(&outcome);
         }
     }
 
-    /// Has the gateway, the feed and the counts of a market see an outcome. Returns whether its
-    /// command is one of that market.
+    /// Makes frames of the answer to a command, and of its reports.
+    #[inline(always)]
+    fn answer(&mut self, executed: Executed<'_>) {
+        let number = executed.outcome.sequence;
+        self.outgoing.next_command = number + 1;
+        if let Origin::Session { key, sequence } = executed.origin {
+            let result = executed.outcome.result;
+            let answer = Answer {
+                sequence,
+                number,
+                result,
+                is_repeated: false,
+            };
+            self.outgoing.answer(executed.outcome.tag, key, answer);
+            if key.role == Role::Admin {
+                let command = executed.outcome.command;
+                self.note_administrator((key, sequence), (number, command), result);
+            }
+        }
+        self.report(executed.reports);
+    }
+
+    /// Has the gateway, the feed and the counts of a market see an outcome. One that nobody else
+    /// answers is answered.
     #[inline(never)]
-    fn watch(&mut self, executed: Executed<'_>) -> bool {
+    fn take_watched(&mut self, executed: Executed<'_>) {
         if let Some(copy) = &self.copy {
             lock(copy).take(&executed);
             if let Origin::Session { key, .. } = executed.origin
@@ -266,34 +277,36 @@ impl Publisher {
             tracing::error!(%error, "there is no market data any more");
             self.feed_writer = None;
         }
-        self.flow.as_ref().is_some_and(|(key, counts)| {
+        let is_of_flow = self.flow.as_ref().is_some_and(|(key, counts)| {
             let is_own = executed.origin.key() == Some(*key);
             counts.note(&executed, is_own);
             is_own
-        })
+        });
+        if is_of_flow || self.follows {
+            self.outgoing.next_command = executed.outcome.sequence + 1;
+            self.report(executed.reports);
+        } else {
+            self.answer(executed);
+        }
     }
 
+    /// Notes a command of an administrator, its number and its result.
     #[cold]
-    fn note_administrator(&mut self, key: SessionKey, id: ClientSequence, outcome: Outcome<'_>) {
-        let (command, result) = (outcome.command, outcome.result);
+    fn note_administrator(
+        &mut self,
+        (key, sequence): (SessionKey, ClientSequence),
+        (number, command): (u64, &Command),
+        result: ResultCode,
+    ) {
         if let Command::Clock { time } = *command
             && result == ResultCode::Success
         {
             // ORDERING: Relaxed, pairs with the swap in set_clock(); a number alone.
             self.time_set.store(time, Ordering::Relaxed);
         }
-        let line = AuditLine::executed(key, id, command, outcome.sequence).with_result(result);
-        self.outgoing
-            .deliveries
-            .push(Delivery::Audit(Box::new(line), key));
-    }
-
-    #[cold]
-    fn note_stamps(&self, outcome: Outcome<'_>) {
-        if let Some(stamps) = &outcome.stamps {
-            self.execution.note(stamps);
-        }
-        self.execution.traces.note(&outcome);
+        let line = AuditLine::executed(key, sequence, command, number).with_result(result);
+        let line = Delivery::Audit(Box::new(line), key);
+        self.outgoing.deliveries.push(line);
     }
 
     /// Makes frames of the reports that sessions want.
@@ -531,7 +544,7 @@ mod tests {
 
     use thalweg_exchange::Events;
     use thalweg_exchange::market::{Channels, Epoch};
-    use thalweg_exchange::service::Stamps;
+    use thalweg_exchange::service::{Outcome, Stamps};
     use thalweg_measure::clock::Clock;
 
     use super::*;
@@ -577,7 +590,7 @@ mod tests {
                         tag: 0,
                         due,
                         command: &Command::Nop,
-                        stamps: Some(stamps),
+                        stamps: Some(&stamps),
                         result: ResultCode::Success,
                         events: &Events::default(),
                     },

@@ -14,7 +14,7 @@ pub(super) fn encode_sessions(sessions: &Sessions, out: &mut Vec<u8>) {
     list.sort_unstable_by_key(|session| session.key);
     put_int(out, list.len() as u32);
     for session in list {
-        put_int(out, session.key.role as u32);
+        put_int(out, session.key.role.code());
         put_int(out, session.key.number);
         put_long(out, session.key.holder.cast_unsigned());
         put_long(out, session.last_executed);
@@ -51,8 +51,7 @@ pub(super) fn restore_sessions(
 
 fn session(fields: &mut Fields<'_>, commands: u64) -> Result<Session, SnapshotFileError> {
     let code = fields.int()?;
-    let role = u8::try_from(code).ok().and_then(Role::from_code);
-    let Some(role) = role.filter(|role| *role != Role::Read) else {
+    let Some(role) = Role::from_code(code).filter(|role| *role != Role::Read) else {
         return fields.wrong("the role", code.into());
     };
     let number = fields.int()?;
