@@ -6,9 +6,9 @@ use crate::command::{Command, Place};
 use crate::event::{Event, Events};
 use crate::result_code::ResultCode;
 
-/// What the reports of a command are for.
+/// Takes the reports of a command.
 pub(crate) trait TakesReports {
-    /// Takes the next one.
+    /// Takes the next report.
     fn take(&mut self, report: &ExecutionReport);
 }
 
