@@ -1,7 +1,7 @@
 //! `thalweg exchange conform`.
 
-use crate::arguments::values::{self, Format, Place, RulesSetting, service_options};
-use crate::failure::{Failure, Finding, RunError};
+use crate::arguments::values::{Format, RulesSetting};
+use crate::failure::{Failure, Finding};
 use crate::input::lines::Lines;
 use crate::message::{counted, shown};
 use crate::stdin;
@@ -9,8 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, ServiceEngine, Summary};
-use thalweg_exchange::service::ServiceOptions;
+use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, Summary};
 use thalweg_exchange::stream::Recording;
 use thalweg_exchange::{Rules, State};
 
@@ -20,8 +19,7 @@ Exit code: 0 if every stream agrees, 1 if one does not, 2 if one cannot be read.
 Examples:
   thalweg exchange conform conformance/edge_nomargin.txt.gz
   thalweg exchange conform conformance/*.txt.gz --format json
-  thalweg exchange conform edge_quirks.txt.gz --rules default
-  thalweg exchange conform conformance/*.txt.gz --placement threads:2";
+  thalweg exchange conform edge_quirks.txt.gz --rules default";
 
 /// The options of `exchange conform`.
 #[derive(Debug, Args)]
@@ -33,11 +31,6 @@ pub(crate) struct Conform {
     /// Rules of the exchange
     #[arg(long, value_enum, default_value_t = RulesSetting::Reference)]
     pub(crate) rules: RulesSetting,
-
-    /// Run the stages as a pipeline: inline, threads:1, threads:2, or auto. Without this, the
-    /// engine executes one command after another
-    #[arg(long, value_parser = values::place)]
-    pub(crate) placement: Option<Place>,
 
     /// Format of the findings on standard output
     #[arg(long, value_enum, default_value_t)]
@@ -85,7 +78,6 @@ struct Difference {
 pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     let mut verdicts = Vec::new();
     let mut finding = Finding::Fine;
-    let service = options.placement.map(service_options).transpose()?;
     let mut unread = 0;
     let piped = [PathBuf::from("-")];
     let files = match &options.files[..] {
@@ -94,7 +86,7 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
         files => files,
     };
     for file in files {
-        let verdict = check(file, options.rules, service.as_ref()).unwrap_or_else(|failure| {
+        let verdict = check(file, options.rules).unwrap_or_else(|failure| {
             unread += 1;
             Verdict {
                 file: shown(file.as_os_str()),
@@ -123,35 +115,21 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     }
 }
 
-fn check(
-    file: &Path,
-    rules: RulesSetting,
-    service: Option<&ServiceOptions>,
-) -> Result<Verdict, Failure> {
+fn check(file: &Path, rules: RulesSetting) -> Result<Verdict, Failure> {
     let mut lines = Lines::open(file)?;
     if lines.head().all(<[u8]>::is_empty) {
         return Err(lines.nothing().into());
     }
-    let compared = Recording::new(lines.reader())
-        .map_err(CheckError::from)
-        .map(|recorded| {
-            let rules = match rules {
-                RulesSetting::Reference => recorded.rules(),
-                RulesSetting::Default => {
-                    Rules::default().with_margin_trading(recorded.margin_trading())
-                }
-            };
-            (recorded, rules)
-        });
-    let compared = match (compared, service) {
-        (Err(error), _) => Err(error),
-        (Ok((recorded, rules)), None) => Checker::new(recorded, State::new(rules)).run(|_| {}),
-        (Ok((recorded, rules)), Some(options)) => {
-            let served = ServiceEngine::new(rules, options.clone())
-                .map_err(|error| Failure::from(RunError(error.to_string())))?;
-            Checker::new(recorded, served).run(|_| {})
-        }
-    };
+    let recorded = Recording::new(lines.reader()).map_err(CheckError::from);
+    let compared = recorded.and_then(|recorded| {
+        let rules = match rules {
+            RulesSetting::Reference => recorded.rules(),
+            RulesSetting::Default => {
+                Rules::default().with_margin_trading(recorded.margin_trading())
+            }
+        };
+        Checker::new(recorded, State::new(rules)).run()
+    });
     let name = lines.name().to_owned();
     match compared {
         Ok(summary) => Ok(agreement(name, &summary)),

@@ -5,10 +5,8 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::GzDecoder;
-use thalweg::pipeline::Placement;
 use thalweg_exchange::State;
-use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, ServiceEngine, Summary};
-use thalweg_exchange::service::ServiceOptions;
+use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, Summary};
 use thalweg_exchange::stream::Recording;
 use thalweg_testkit::shared;
 
@@ -32,7 +30,7 @@ fn own(name: &str) -> String {
 fn run(text: &str) -> Result<Summary, CheckError> {
     let recorded = Recording::new(text.as_bytes())?;
     let engine = State::new(recorded.rules());
-    Checker::new(recorded, engine).run(|_| ())
+    Checker::new(recorded, engine).run()
 }
 
 fn disagreement(text: &str) -> Mismatch {
@@ -58,7 +56,7 @@ fn streams_of_currency_pairs_agree_to_the_end() {
 }
 
 #[test]
-fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
+fn all_recorded_streams_agree_to_the_end() {
     let Some(folder) = shared("conformance") else {
         return;
     };
@@ -73,24 +71,7 @@ fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
         let text = text(&folder.join(name));
         let summary = run(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(summary.commands, commands, "{name}");
-        for (placement, is_timed) in [(Placement::inline(), true), (Placement::threads(2), false)] {
-            let what = format!("{name}, {placement}, stamped: {is_timed}");
-            let options = ServiceOptions {
-                placement,
-                is_timed,
-                ..ServiceOptions::default()
-            };
-            let served = run_served(&text, options);
-            let served = served.unwrap_or_else(|error| panic!("{what}: {error}"));
-            assert_eq!(served, summary, "{what}");
-        }
     }
-}
-
-fn run_served(text: &str, options: ServiceOptions) -> Result<Summary, CheckError> {
-    let recorded = Recording::new(text.as_bytes())?;
-    let engine = ServiceEngine::new(recorded.rules(), options).expect("a placement that can be");
-    Checker::new(recorded, engine).run(|_| ())
 }
 
 /// The stream with line `number` (from 1) replaced by `lines`.
@@ -150,15 +131,6 @@ fn assert_caught(text: &str, number: usize, pick: usize) {
 #[test]
 fn every_fault_in_a_line_is_caught_in_that_line() {
     let text = own("edge_nomargin.txt.gz");
-    // The service's results are compared as well: its first result, changed.
-    let first = text.lines().position(|line| line.starts_with("R,"));
-    let number = first.expect("it has results") + 1;
-    let changed = with(&text, number, &["R,NEW"]);
-    let options = ServiceOptions::placed(Placement::threads(2));
-    match run_served(&changed, options) {
-        Err(CheckError::Mismatch(difference)) => assert_eq!(difference.line, number as u64),
-        other => panic!("expected a disagreement, got {other:?}"),
-    }
     let outputs = text.lines().enumerate().filter(|(_, line)| is_output(line));
     for (pick, (index, _)) in outputs.enumerate() {
         assert_caught(&text, index + 1, pick);

@@ -158,7 +158,7 @@ fn a_reader_that_fails_is_reported_with_its_line() {
     let recorded = Recording::new(reader).expect("a header");
     let engine = State::new(recorded.rules());
     let error = Checker::new(recorded, engine)
-        .run(|_| ())
+        .run()
         .expect_err("the reader breaks");
     assert!(matches!(error, CheckError::Stream(_)));
     assert_eq!(

@@ -488,9 +488,6 @@ mod tests {
                 let placements = match parsed.command {
                     Command::Exchange(Exchange::Run(run)) => vec![run.placement],
                     Command::Exchange(Exchange::Sweep(sweep)) => sweep.placement,
-                    Command::Exchange(Exchange::Conform(conform)) => {
-                        conform.placement.into_iter().collect()
-                    }
                     _ => Vec::new(),
                 };
                 for placement in placements {

@@ -5,7 +5,6 @@
 //! its reports. The first difference is returned; a missing or a surplus line is one.
 
 mod mirror;
-mod service_engine;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +13,6 @@ use std::io::BufRead;
 use thiserror::Error;
 
 use self::mirror::Mirror;
-pub use self::service_engine::ServiceEngine;
 use crate::command::Command;
 use crate::engine::state::{State, apply};
 use crate::event::{Event, Events};
@@ -23,27 +21,14 @@ use crate::report::{currency_totals, open_interest};
 use crate::result_code::ResultCode;
 use crate::stream::{Item, Recording, StreamError};
 
-/// How much of a stream is read before its commands are executed, at most.
-const AHEAD_ITEMS_MAX: usize = 1 << 16;
-
 /// Anything that executes commands one after another.
 pub trait Engine {
-    /// Announces the commands that [`execute`](Self::execute) will be called for next, in order,
-    /// all before the next checkpoint, so that they may run at once. Does nothing unless
-    /// implemented.
-    fn ahead(&mut self, _commands: &[Command]) {}
-
     /// Executes a command and fills `events` (cleared first) with what it made happen.
     fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode;
 
     /// Returns the state with every command so far settled; the changes of single commands are
     /// found by comparing it.
     fn state(&mut self) -> &State;
-
-    /// Returns the state for checkpoints and the end, after every announced command.
-    fn settled(&mut self) -> &State {
-        self.state()
-    }
 }
 
 impl Engine for State {
@@ -134,12 +119,6 @@ pub struct Checker<R, E> {
     /// Lines of the engine that the stream has not reached yet.
     pending: VecDeque<String>,
     command: (u64, u64, String),
-    /// Items that were read ahead, to announce commands to the engine.
-    read: VecDeque<(u64, Item)>,
-    /// An error behind them.
-    failed: Option<StreamError>,
-    /// True where nothing is behind them.
-    over: bool,
     summary: Summary,
 }
 
@@ -154,21 +133,18 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
             changes: Changes::Unknown,
             pending: VecDeque::new(),
             command: (0, 0, String::new()),
-            read: VecDeque::new(),
-            failed: None,
-            over: false,
             summary: Summary::default(),
         }
     }
 
-    /// Runs the whole stream; `progress` is called with what was compared so far, once a command.
+    /// Runs the whole stream.
     ///
     /// # Errors
     /// At the first line that cannot be read, or where the engine disagrees.
-    pub fn run(mut self, mut progress: impl FnMut(&Summary)) -> Result<Summary, CheckError> {
+    pub fn run(mut self) -> Result<Summary, CheckError> {
         let mut events = Events::new();
         let mut ended = false;
-        while let Some((line, item)) = self.next_item()? {
+        while let Some((line, item)) = self.recorded.next().transpose()? {
             if ended {
                 return Err(self.differs(line, Some(item_text(item)), None));
             }
@@ -178,11 +154,10 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
                     self.drain(line, &text)?;
                     self.command = (seq, line, text);
                     self.execute(&command, &mut events);
-                    progress(&self.summary);
                 }
                 Item::FinalState => {
                     self.drain(line, "# FINAL STATE")?;
-                    self.pending = final_lines(self.engine.settled());
+                    self.pending = final_lines(self.engine.state());
                     self.pending.push_back("# END".into());
                 }
                 Item::End => {
@@ -200,43 +175,6 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
             return Err(self.differs(self.recorded.line(), None, Some(missing)));
         }
         Ok(self.summary)
-    }
-
-    /// Returns the next item. Where none was read ahead, reads up to the next checkpoint, and
-    /// announces the commands before it to the engine. An error counts when everything before it is
-    /// checked.
-    fn next_item(&mut self) -> Result<Option<(u64, Item)>, StreamError> {
-        if self.read.is_empty() {
-            let mut commands = Vec::new();
-            while self.read.len() < AHEAD_ITEMS_MAX && self.failed.is_none() && !self.over {
-                match self.recorded.next() {
-                    None => self.over = true,
-                    Some(Err(error)) => self.failed = Some(error),
-                    Some(Ok((line, item))) => {
-                        let ends = match &item {
-                            Item::Command { command, .. } => {
-                                commands.push(command.clone());
-                                false
-                            }
-                            Item::Output(text) => text.starts_with("K,"),
-                            Item::FinalState | Item::End => true,
-                        };
-                        self.read.push_back((line, item));
-                        if ends {
-                            break;
-                        }
-                    }
-                }
-            }
-            self.engine.ahead(&commands);
-        }
-        match (self.read.pop_front(), self.failed.take()) {
-            (None, Some(error)) => Err(error),
-            (item, failed) => {
-                self.failed = failed;
-                Ok(item)
-            }
-        }
     }
 
     fn execute(&mut self, command: &Command, events: &mut Events) {
@@ -263,7 +201,7 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
         let got = if text.starts_with("K,") {
             self.drain(line, &text)?;
             self.summary.checkpoints += 1;
-            let state = state_text_hash(self.engine.settled());
+            let state = state_text_hash(self.engine.state());
             Some(format!(
                 "K,{},{},{:016x}",
                 self.command.0, state.lines, state.hash

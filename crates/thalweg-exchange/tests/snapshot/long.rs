@@ -111,7 +111,7 @@ fn agrees(path: PathBuf, step: u32) -> Summary {
         step,
         commands: 0,
     };
-    let summary = Checker::new(recorded, engine).run(|_| ());
+    let summary = Checker::new(recorded, engine).run();
     summary.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
