@@ -49,15 +49,12 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Journal(#[from] thalweg_journal::Error),
     /// Keys cannot be made, read or written.
-    #[cfg(unix)]
     #[error("{0}")]
     Keys(#[source] thalweg_server::keys::KeysError),
     /// An exchange cannot be served, or can no longer be served.
-    #[cfg(unix)]
     #[error("{0}")]
     Serve(#[source] thalweg_server::ServeError),
     /// The gateway does not start.
-    #[cfg(unix)]
     #[error("{0}")]
     Gateway(#[source] thalweg_gateway::GatewayError),
     /// A session with a served exchange cannot be made, or was lost permanently.

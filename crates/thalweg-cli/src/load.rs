@@ -584,15 +584,8 @@ impl Tally {
 }
 
 /// Returns the processor time that this program has used so far.
-#[cfg(unix)]
 fn cpu_time() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.max(0) as u32)
-}
-
-/// Returns zero, as the processor time is not known on this platform.
-#[cfg(not(unix))]
-const fn cpu_time() -> Duration {
-    Duration::ZERO
 }

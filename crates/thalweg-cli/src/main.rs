@@ -2,26 +2,21 @@
 
 #![forbid(unsafe_code)]
 mod arguments;
-#[cfg(unix)]
 mod beginning;
-#[cfg(unix)]
 mod conditions;
 mod conform;
 #[cfg(target_os = "linux")]
 mod doctor;
-#[cfg(unix)]
 mod durable;
 mod failure;
 mod feed;
 mod flow;
 mod hash;
 mod input;
-#[cfg(unix)]
 mod journal;
 mod limits;
 mod load;
 mod machine;
-#[cfg(unix)]
 mod market;
 mod message;
 mod output;
@@ -33,7 +28,6 @@ mod results;
 mod run;
 mod runner;
 mod send;
-#[cfg(unix)]
 mod serve;
 mod session;
 mod source;
@@ -42,7 +36,6 @@ mod sweep;
 mod terminal;
 #[cfg(target_os = "linux")]
 mod top;
-#[cfg(unix)]
 mod views;
 
 use crate::arguments::{Command, Exchange};
@@ -65,21 +58,14 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Conform(options)) => conform::conform(&options),
         Command::Exchange(Exchange::Send(asked)) => send::send(&asked),
         Command::Exchange(Exchange::Load(asked)) => load::load(&asked),
-        #[cfg(unix)]
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
         #[cfg(all(unix, feature = "etcd"))]
         Command::Exchange(Exchange::Status(asked)) => replicas::status(&asked),
-        #[cfg(unix)]
         Command::Exchange(Exchange::Watch(asked)) => views::watch::watch(&asked),
-        #[cfg(unix)]
         Command::Exchange(Exchange::Book(asked)) => views::query::book(&asked),
-        #[cfg(unix)]
         Command::Exchange(Exchange::Trades(asked)) => views::trades::trades(&asked),
-        #[cfg(unix)]
         Command::Exchange(Exchange::Orders(asked)) => views::query::orders(&asked),
-        #[cfg(unix)]
         Command::Exchange(Exchange::Account(asked)) => views::query::account(&asked),
-        #[cfg(unix)]
         Command::Exchange(Exchange::Durable(asked)) => durable::durable(&asked),
         #[cfg(target_os = "linux")]
         Command::Doctor(asked) => doctor::doctor(&asked),
@@ -88,7 +74,6 @@ fn main() -> ExitCode {
             "programs are observed on Linux only".to_owned(),
         )),
         Command::Hash(options) => hash::hash(&options),
-        #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),
         #[cfg(target_os = "linux")]
         Command::Top(asked) => top::top(&asked),

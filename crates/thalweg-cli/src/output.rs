@@ -5,20 +5,12 @@ use crate::message::shown;
 use serde::Serialize;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Returns the pair that identifies a file, whatever its name; a device has none.
 fn identity(file: &Metadata) -> Option<(u64, u64)> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        file.is_file().then(|| (file.dev(), file.ino()))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = file;
-        None
-    }
+    file.is_file().then(|| (file.dev(), file.ino()))
 }
 
 /// A file to be written, or standard output. The file keeps its old content until writing begins.

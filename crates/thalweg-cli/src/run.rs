@@ -1,7 +1,6 @@
 //! `thalweg exchange run`.
 
 use crate::arguments::values::{self, Format, Place};
-#[cfg(unix)]
 use crate::durable;
 use crate::failure::{Failure, Finding};
 use crate::input::InputFormat;
@@ -10,7 +9,6 @@ use crate::output::Output;
 use crate::report::facts::{BookDepth, Commands, Count, DepthLevel, Facts, Input, Machine};
 use crate::report::{explanation, html, machine, text};
 use crate::results::{self, Form};
-#[cfg(unix)]
 use crate::runner::journaled::{Journaled, Stream};
 use crate::runner::{Pipelined, RunOutcome, parts};
 use crate::source::{self, Intended, Source, Taken};
@@ -22,7 +20,6 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-#[cfg(unix)]
 use thalweg_exchange::durable::Files;
 use thalweg_exchange::report::state_text::state_text_hash;
 use thalweg_exchange::service::ServiceOptions;
@@ -66,7 +63,6 @@ pub(crate) struct Run {
     #[arg(long, default_value = "auto", value_parser = values::place)]
     pub(crate) placement: Place,
 
-    #[cfg(unix)]
     #[command(flatten)]
     pub(crate) durable: durable::Journaling,
 
@@ -158,7 +154,6 @@ impl Outputs {
 
 /// Returns the options with which the exchange of a run is started.
 fn service(options: &Run) -> Result<ServiceOptions, Failure> {
-    #[cfg(unix)]
     if options.durable.journal.is_some() {
         return crate::arguments::values::journaled_options(options.placement);
     }
@@ -244,7 +239,6 @@ fn through(
     is_begin_wanted: bool,
     (progress, stop): (&ProgressBar, &AtomicBool),
 ) -> Result<RunOutcome, Failure> {
-    #[cfg(unix)]
     if let Some(directory) = &options.durable.journal {
         let mut begin = is_begin_wanted.then(|| source.before.clone());
         let bar = Notes::new(options.quiet);

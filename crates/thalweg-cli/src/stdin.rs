@@ -6,13 +6,13 @@
 use crate::failure::Failure;
 use crate::terminal::Notes;
 use std::io::{self, IsTerminal, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::time::Duration;
 
 /// The time without data after which the program prints what it waits for.
-#[cfg(unix)]
 const NOTICE_AFTER: Duration = Duration::from_millis(500);
 /// The total time that `exchange run` and `sweep`, without a FILE, wait for a pipe.
-#[cfg(unix)]
 const PIPE_WAIT: Duration = Duration::from_secs(5);
 
 /// The kind of standard input.
@@ -33,19 +33,12 @@ fn kind() -> Kind {
     if input.is_terminal() {
         return Kind::Terminal;
     }
-    #[cfg(unix)]
-    {
-        use std::os::fd::AsFd;
-        use std::os::unix::fs::FileTypeExt;
-        let owned = input.as_fd().try_clone_to_owned().map(std::fs::File::from);
-        match owned.and_then(|file| file.metadata()) {
-            Ok(found) if found.is_file() || found.is_dir() => Kind::File,
-            Ok(found) if found.file_type().is_fifo() || found.file_type().is_socket() => Kind::Pipe,
-            _ => Kind::Device,
-        }
+    let owned = input.as_fd().try_clone_to_owned().map(std::fs::File::from);
+    match owned.and_then(|file| file.metadata()) {
+        Ok(found) if found.is_file() || found.is_dir() => Kind::File,
+        Ok(found) if found.file_type().is_fifo() || found.file_type().is_socket() => Kind::Pipe,
+        _ => Kind::Device,
     }
-    #[cfg(not(unix))]
-    Kind::Pipe
 }
 
 /// Returns whether standard input is a file, a pipe or a socket, and not a terminal or `/dev/null`.
@@ -81,7 +74,6 @@ pub(crate) enum Given {
 }
 
 /// Waits for the first data of a pipe, for at most [`PIPE_WAIT`].
-#[cfg(unix)]
 pub(crate) fn given(notes: Notes) -> Given {
     match kind() {
         Kind::File => return Given::Data,
@@ -109,16 +101,7 @@ pub(crate) fn given(notes: Notes) -> Given {
     Given::Idle
 }
 
-#[cfg(not(unix))]
-pub(crate) fn given(_: Notes) -> Given {
-    match is_given() {
-        true => Given::Data,
-        false => Given::Nothing,
-    }
-}
-
 /// Returns the state of a pipe as soon as it has data or has ended.
-#[cfg(unix)]
 fn first_data(within: Duration) -> Option<Given> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let until = std::time::Instant::now() + within;
@@ -149,7 +132,6 @@ fn first_data(within: Duration) -> Option<Given> {
 /// # Errors
 /// Returns an error if it has data, since another flow was run instead.
 pub(crate) fn still_idle() -> Result<(), Failure> {
-    #[cfg(unix)]
     if first_data(Duration::ZERO) == Some(Given::Data) {
         return Err(Failure::Misuse(format!(
             "standard input gave its first data after more than {PIPE_WAIT:?}, and a made-up flow \

@@ -1,14 +1,11 @@
 //! The output for people: colours and progress where there is a terminal, and hints on standard
 //! error.
 
-#[cfg(unix)]
 pub(crate) mod line;
-#[cfg(unix)]
 pub(crate) mod screen;
 
 use crate::failure::Finding;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-#[cfg(unix)]
 use signal_hook::consts::SIGHUP;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -29,7 +26,6 @@ pub(crate) fn colours_on(stream: &impl IsTerminal) -> bool {
 }
 
 /// Returns whether whole pictures can be shown: input and output are a terminal that has positions.
-#[cfg(unix)]
 pub(crate) fn has_screen() -> bool {
     io::stdout().is_terminal()
         && io::stdin().is_terminal()
@@ -38,11 +34,9 @@ pub(crate) fn has_screen() -> bool {
 
 /// The signals that end a command that goes on until then. Each only sets a number, so the terminal
 /// is given back before the end, however many come.
-#[cfg(unix)]
 #[derive(Debug)]
 pub(crate) struct StopSignal(Arc<AtomicUsize>);
 
-#[cfg(unix)]
 impl StopSignal {
     pub(crate) fn new() -> StopSignal {
         let signal = Arc::new(AtomicUsize::new(0));

@@ -1,6 +1,4 @@
 //! Tests what an exchange keeps: its archive, and a backup and its restore as docs/serving.md says.
-#![cfg(unix)]
-
 use crate::program;
 use crate::serve::Serving;
 

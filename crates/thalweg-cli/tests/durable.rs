@@ -1,6 +1,4 @@
 //! Tests `thalweg exchange recover`, `verify` and `export` on the files that an exchange left.
-#![cfg(unix)]
-
 use crate::program;
 
 use std::fs;

@@ -214,7 +214,6 @@ fn a_check_may_be_silent_strict_or_lenient() {
     thalweg(&["hash", "--strict"]).refused(&["--check <LIST>"]);
 }
 
-#[cfg(unix)]
 #[test]
 fn names_that_are_no_utf8_are_kept() {
     use std::os::unix::ffi::OsStrExt;

@@ -1,7 +1,5 @@
 //! `thalweg journal show|verify|truncate`.
 
-#![cfg(unix)]
-
 use crate::program;
 
 use program::{Scratch, thalweg};

@@ -1,7 +1,5 @@
 //! `thalweg exchange key new`.
 
-#![cfg(unix)]
-
 use crate::program;
 
 use std::os::unix::fs::PermissionsExt;

@@ -2,7 +2,6 @@
 
 mod archive;
 mod bad_input;
-#[cfg(unix)]
 mod conditions;
 mod damages;
 mod doctor;
@@ -11,13 +10,11 @@ mod durable;
 mod endless_files;
 mod hash;
 mod hostile;
-#[cfg(unix)]
 mod idle_pipes;
 mod journal;
 mod journaled;
 mod keys;
 mod machine;
-#[cfg(unix)]
 mod market;
 mod odd_files;
 mod output;
@@ -34,5 +31,4 @@ mod sessions;
 mod top;
 mod trades;
 mod views;
-#[cfg(unix)]
 mod wrong_ports;

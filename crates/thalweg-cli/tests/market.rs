@@ -1,7 +1,5 @@
 //! Tests `thalweg exchange serve --market`: a recorded market trades in a served exchange.
 
-#![cfg(unix)]
-
 use crate::program;
 use crate::serve::Serving;
 

@@ -1,7 +1,5 @@
 //! Tests `thalweg exchange serve`: the program, its signals, and the state that a kill leaves.
 
-#![cfg(unix)]
-
 use crate::program;
 #[path = "../../thalweg-server/tests/serving/client.rs"]
 #[allow(

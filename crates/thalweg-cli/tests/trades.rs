@@ -218,7 +218,6 @@ fn of_a_long_stream_on_standard_input_a_part_has_results() {
     part.fine();
 }
 
-#[cfg(unix)]
 #[test]
 fn orders_without_end_are_run_until_ctrl_c() {
     let line = ["exchange", "run", "--format", "json", "-q"];
@@ -318,7 +317,6 @@ fn a_sweep_runs_every_placement_at_every_rate() {
         .refused(&["--placement threads:5: ", "1 to 2"]);
 }
 
-#[cfg(unix)]
 #[test]
 fn ctrl_c_ends_a_run_and_reports_what_there_is() {
     let line = [

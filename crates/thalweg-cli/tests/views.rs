@@ -1,7 +1,5 @@
 //! Tests `exchange watch`, `book`, `trades`, `orders`, `account`, and an administrator's commands.
 
-#![cfg(unix)]
-
 #[path = "../../thalweg-client/examples/buy.rs"]
 mod buy;
 use crate::program;

@@ -125,7 +125,6 @@ mod tests {
         assert!(DemoKeys::prepare(&directory, &users).is_err());
     }
 
-    #[cfg(unix)]
     #[test]
     fn files_that_links_lead_to_are_left_as_they_are() {
         let directory = Scratch::new("gateway-demo-links");

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -303,13 +304,9 @@ fn read_master(path: &Path) -> Result<Vec<u8>, GatewayError> {
         path: path.to_owned(),
         what: what.to_owned(),
     };
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            return Err(wrong("others than its owner may read or write it"));
-        }
+    let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        return Err(wrong("others than its owner may read or write it"));
     }
     let text = fs::read_to_string(path).map_err(failed)?;
     let digits = text.trim();
@@ -498,10 +495,8 @@ mod tests {
         assert!(!verifier.verify(b"payloae", &text));
     }
 
-    #[cfg(unix)]
     #[test]
     fn what_is_made_for_keys_is_its_owners_alone() {
-        use std::os::unix::fs::PermissionsExt as _;
         let name = format!("thalweg-gateway-private-{}", std::process::id());
         let above = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&above);
@@ -536,14 +531,10 @@ mod tests {
         }
         fs::write(&path, &whole).expect("there is room");
         assert_eq!(master(&path).expect("it is whole"), made);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let open = fs::Permissions::from_mode(0o640);
-            fs::set_permissions(&path, open).expect("it is there");
-            let refused = master(&path).expect_err("others may read it");
-            assert!(refused.to_string().contains("others than its owner"));
-        }
+        let open = fs::Permissions::from_mode(0o640);
+        fs::set_permissions(&path, open).expect("it is there");
+        let refused = master(&path).expect_err("others may read it");
+        assert!(refused.to_string().contains("others than its owner"));
     }
 
     #[test]

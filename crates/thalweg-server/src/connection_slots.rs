@@ -84,7 +84,6 @@ fn limits(connections_max: usize, files: Option<u64>, files_each: u64) -> [usize
 }
 
 /// Raises the number of files that the process may have open as far as it may, and returns it.
-#[cfg(unix)]
 fn open_files_max() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -96,11 +95,6 @@ fn open_files_max() -> Option<u64> {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,
     }
-}
-
-#[cfg(not(unix))]
-fn open_files_max() -> Option<u64> {
-    None
 }
 
 impl ConnectionSlots {

@@ -118,7 +118,6 @@ impl Demo {
 }
 
 /// Returns an error for a directory into which others may have put keys or links.
-#[cfg(unix)]
 fn check_private(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
     let (link, found) = (fs::symlink_metadata(directory)?, fs::metadata(directory)?);
@@ -129,14 +128,8 @@ fn check_private(directory: &Path) -> io::Result<()> {
     })
 }
 
-#[cfg(not(unix))]
-fn check_private(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
 /// Returns why a directory is not private to its owner; `found` has the owners of the link to it,
 /// if it is one, and of itself.
-#[cfg(unix)]
 fn not_private(owner: u32, found: [u32; 2], mode: u32) -> Option<&'static str> {
     if found != [owner, owner] {
         return Some("it is another user's: remove it, or give another directory");
@@ -145,7 +138,7 @@ fn not_private(owner: u32, found: [u32; 2], mode: u32) -> Option<&'static str> {
     is_shared.then_some("others may write into it: remove it, or give another directory")
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

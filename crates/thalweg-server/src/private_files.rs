@@ -2,14 +2,14 @@
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Returns options with which a file that is made is its owner's alone.
 #[must_use]
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.mode(0o600);
     options
 }
 
@@ -19,7 +19,5 @@ pub fn options() -> OpenOptions {
 /// It cannot be made.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
+    builder.mode(0o700).recursive(true).create(path)
 }

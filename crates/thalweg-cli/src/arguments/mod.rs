@@ -50,7 +50,6 @@ pub(crate) enum Command {
     /// formatted; 2 misuse, or a file that cannot be read.
     Hash(Hash),
     /// Look at a journal: what it holds, whether it is whole; truncate it
-    #[cfg(unix)]
     #[command(subcommand)]
     Journal(crate::journal::Journal),
     /// Show the queues of running programs: depth, time in queue, rates, losses, what is slowest
@@ -156,7 +155,6 @@ pub(crate) enum Exchange {
     /// Exit code: 0 ended by Ctrl-C or SIGTERM; 2 misuse or failure, such as a disk that fails;
     /// 130 and 143 where that came before clients were served, or a second time; 3 a replica
     /// whose place another one has taken.
-    #[cfg(unix)]
     Serve(Box<crate::serve::Serve>),
     /// Show which replica of an exchange on several machines is the primary, and how far each is
     ///
@@ -191,12 +189,10 @@ pub(crate) enum Exchange {
     ///
     /// Exit code: 0 ended by q; 1 where --once found no book; 2 misuse or failure; 130 after
     /// Ctrl-C in a pipe, 143 after SIGTERM.
-    #[cfg(unix)]
     Watch(Box<crate::views::watch::Watch>),
     /// Show the levels of a book of a served exchange
     ///
     /// Exit code: 0 fine; 1 the exchange has no such symbol, or refuses; 2 misuse or failure.
-    #[cfg(unix)]
     Book(Box<crate::views::query::Book>),
     /// Show trades of a served exchange as they come, or those that a user has made
     ///
@@ -204,12 +200,10 @@ pub(crate) enum Exchange {
     /// --own, the user's trades among the reports that it keeps (sessions.reports_kept: 1,024).
     ///
     /// Exit code: 0 fine; 2 misuse or failure; 130 after Ctrl-C, 143 after SIGTERM.
-    #[cfg(unix)]
     Trades(Box<crate::views::trades::Trades>),
     /// Show the open orders of a user of a served exchange
     ///
     /// Exit code: 0 fine; 1 the exchange has no such user, or refuses; 2 misuse or failure.
-    #[cfg(unix)]
     Orders(Box<crate::views::query::OfUser>),
     /// Show the balances and positions of a user of a served exchange
     ///
@@ -217,9 +211,7 @@ pub(crate) enum Exchange {
     /// their currency.
     ///
     /// Exit code: 0 fine; 1 the exchange has no such user, or refuses; 2 misuse or failure.
-    #[cfg(unix)]
     Account(Box<crate::views::query::OfUser>),
-    #[cfg(unix)]
     #[command(flatten)]
     Durable(crate::durable::Durable),
 }

@@ -151,7 +151,6 @@ pub(crate) fn service_options(placement: Place) -> Result<ServiceOptions, Failur
 ///
 /// # Errors
 /// Returns an error if the placement asks for more than one other thread.
-#[cfg(unix)]
 pub(crate) fn journaled_options(placement: Place) -> Result<ServiceOptions, Failure> {
     let placement = match placement {
         Place::Threads(threads @ 2..) => {

@@ -16,6 +16,7 @@ use clap::Args;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use thalweg_hash::{Stride, Strided, Xxh64};
 
@@ -444,7 +445,7 @@ pub(crate) fn parse(line: &[u8]) -> Line {
         };
         Some(Entry {
             hash,
-            name: os_name(name)?,
+            name: OsString::from_vec(name),
         })
     };
     entry().map_or(Line::Improper, Line::Entry)
@@ -472,17 +473,6 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
         return None;
     }
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-}
-
-#[cfg(unix)]
-#[expect(clippy::unnecessary_wraps, reason = "elsewhere not every name will do")]
-fn os_name(name: Vec<u8>) -> Option<OsString> {
-    Some(std::os::unix::ffi::OsStringExt::from_vec(name))
-}
-
-#[cfg(not(unix))]
-fn os_name(name: Vec<u8>) -> Option<OsString> {
-    Some(String::from_utf8(name).ok()?.into())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Runs the program and checks its output.
 #![allow(dead_code, reason = "each test file uses its part of this module")]
 
-#[cfg(unix)]
 pub(crate) mod pty;
 
 use std::path::{Path, PathBuf};

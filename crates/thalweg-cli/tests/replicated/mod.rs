@@ -13,8 +13,6 @@
 //!
 //! `THALWEG_REPLICATED_ROUNDS=50` has each fault happen 50 times.
 
-#![cfg(unix)]
-
 mod feed;
 mod gateway;
 mod machines;

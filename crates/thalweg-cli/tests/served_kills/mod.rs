@@ -5,8 +5,6 @@
 //!
 //! `THALWEG_SERVE_KILLS=50` sets the number of kills to 50.
 
-#![cfg(unix)]
-
 pub(crate) mod clients;
 mod mass;
 pub(crate) mod served;

@@ -3,8 +3,6 @@
 //! A client that waits for what never comes fails after a minute, and prints what it waited for:
 //! that is no bound on how fast the server is.
 
-#![cfg(unix)]
-
 mod client;
 mod conditions;
 mod deferred_cancels;
