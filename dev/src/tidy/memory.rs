@@ -1,5 +1,6 @@
-//! Unsafe code and atomics: every one says why it is right. The compiler's lint `unsafe_code`
-//! keeps unsafe in the modules that allow it.
+//! Atomics: every one says why it is right. Unsafe code is the lints': `unsafe_code` keeps it in
+//! the modules that allow it, and clippy's `undocumented_unsafe_blocks` and `missing_safety_doc`
+//! have it say why it is right.
 
 use super::policy::{ORDERING_LINES_ABOVE_MAX, ORDERINGS_ALLOWED, ORDERINGS_NAMED_IN, within};
 use super::rule::{Findings, Rule};
@@ -7,11 +8,6 @@ use super::rust_lexer::Kind;
 use super::source::{Rust, Tree};
 
 pub(crate) const RULES: &[Rule] = &[
-    Rule {
-        name: "unsafe-comment",
-        summary: "an unsafe block, impl or function says why it is right, in a SAFETY comment",
-        check: unsafe_comment,
-    },
     Rule {
         name: "ordering-comment",
         summary: "an atomic access names its partner in an ORDERING comment (not in tests)",
@@ -23,52 +19,6 @@ pub(crate) const RULES: &[Rule] = &[
         check: ordering_name,
     },
 ];
-
-/// The token of each `unsafe` that opens something; types like `unsafe fn()` do not.
-fn unsafe_uses(rust: &Rust) -> impl Iterator<Item = usize> {
-    (0..rust.tokens.len()).filter(|&at| {
-        let opens = |word| rust.reads(at, &["unsafe", word]);
-        let is_type = opens("fn") && rust.reads(at + 2, &["("]);
-        ["{", "impl", "fn", "trait", "extern", "("]
-            .into_iter()
-            .any(opens)
-            && !is_type
-    })
-}
-
-fn unsafe_comment(tree: &Tree, findings: &mut Findings) {
-    for (file, rust) in tree.rust() {
-        for at in unsafe_uses(rust) {
-            // Its caller's promise is the trait's, and the impl says how it is kept.
-            if rust.reads(at + 1, &["fn"]) && in_unsafe_impl(rust, at) {
-                continue;
-            }
-            let line = rust.tokens[at].line;
-            let item = rust.reads(at + 1, &["fn"]) || rust.reads(at + 1, &["trait"]);
-            let says = |text: &str| text.contains("SAFETY:") || (item && text.contains("# Safety"));
-            let above = rust.comments_above(line, true);
-            let beside = rust.comments_on(line..=line);
-            if !above
-                .into_iter()
-                .chain(beside)
-                .any(|comment| says(&comment.text))
-            {
-                let what = &rust.tokens[at + 1].text;
-                let message = format!("`unsafe {what}` without a SAFETY comment above it");
-                findings.add(&file.path, line, message);
-            }
-        }
-    }
-}
-
-/// Is the token inside the body of an `unsafe impl`?
-fn in_unsafe_impl(rust: &Rust, at: usize) -> bool {
-    let impls = (0..at).filter(|&start| rust.reads(start, &["unsafe", "impl"]));
-    impls.into_iter().any(|start| {
-        let open = (start..at).find(|&open| rust.tokens[open].is("{"));
-        open.is_some_and(|open| rust.closing(open) > at)
-    })
-}
 
 fn ordering_comment(tree: &Tree, findings: &mut Findings) {
     for (file, rust) in tree.rust() {
@@ -158,34 +108,13 @@ fn has_ordering(rust: &Rust, line: usize, last: usize) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::rule::case::{Case, in_rust};
+    use super::super::rule::case::Case;
 
     pub(crate) fn cases() -> Vec<Case> {
-        [comment_cases(), ordering_cases(), name_cases()]
+        [ordering_cases(), name_cases()]
             .into_iter()
             .flatten()
             .collect()
-    }
-
-    fn comment_cases() -> Vec<Case> {
-        let rule = "unsafe-comment";
-        let (rejects, accepts) = in_rust(rule);
-        let inside = "unsafe impl A for B {\n    unsafe fn a() {}\n}\n";
-        let after = "unsafe impl A for B {}\n\nunsafe fn a() {}\n";
-        vec![
-            rejects(2, "fn a() {\n    unsafe { b() }\n}\n"),
-            rejects(1, "unsafe impl Send for A {}\n"),
-            rejects(2, "/// Does a thing.\nunsafe fn a() {}\n"),
-            rejects(3, "// SAFETY: rule 1.\nb();\nunsafe { c() }\n"),
-            accepts("// SAFETY: rule 1.\nunsafe { b() }\n"),
-            accepts("// SAFETY: rule 1,\n// and 2.\nlet a =\n unsafe { b() };\n"),
-            accepts("/// # Safety\n///\n/// Once.\n#[inline]\nunsafe fn a() {}\n"),
-            accepts("// `unsafe { a() }`\nlet a = \"unsafe { a() }\";\n"),
-            accepts(&format!("// SAFETY: rule 1.\n{inside}")),
-            rejects(1, inside),
-            rejects(4, &format!("// SAFETY: rule 1.\n{after}")),
-            accepts("type A = unsafe fn();\n"),
-        ]
     }
 
     fn ordering_cases() -> Vec<Case> {
