@@ -155,11 +155,8 @@ fn decode_kept(
 
 /// Returns where a currency is that something is in.
 fn currency_at(at: usize, id: CurrencyId, risk: &Risk) -> Result<u32, SnapshotError> {
-    risk.currency_slot(id).ok_or(SnapshotError::Unknown {
-        what: "currency",
-        at,
-        id: id.0.into(),
-    })
+    let slot = risk.currency_slot(id);
+    slot.ok_or_else(|| SnapshotError::unknown("currency", at, id.0))
 }
 
 fn decode_balances(
@@ -228,11 +225,7 @@ fn currency_of(symbol: SymbolId, at: usize, risk: &Risk) -> Result<u32, Snapshot
         .spec(symbol)
         .filter(|spec| spec.symbol_type == SymbolType::Futures && risk.rules().margin_trading);
     let Some(spec) = spec else {
-        return Err(SnapshotError::Unknown {
-            what: "futures symbol",
-            at,
-            id: symbol.0.into(),
-        });
+        return Err(SnapshotError::unknown("futures symbol", at, symbol.0));
     };
     currency_at(at, spec.quote_currency, risk)
 }

@@ -166,13 +166,7 @@ fn decode_side(
 }
 
 fn next(price: Option<i64>, at: usize, value: i64) -> Result<i64, SnapshotError> {
-    let (value, before) = (value, value);
-    price.ok_or(SnapshotError::OutOfOrder {
-        what: "levels",
-        at,
-        value,
-        before,
-    })
+    price.ok_or_else(|| SnapshotError::out_of_order("levels", at, value, value))
 }
 
 fn decode_level(

@@ -32,11 +32,13 @@ pub(super) fn decode(fields: &mut Reader<'_>) -> Result<Risk, SnapshotError> {
     let mark: MarkForm = fields.get("the mark of a state")?;
     if mark.magic != MAGIC {
         let found = mark.magic;
-        return Err(SnapshotError::NotAState { found });
+        let what = format!("the bytes at 0 are {found:02x?}, a state begins with {MAGIC:02x?}");
+        return Err(SnapshotError(what));
     }
     let version = mark.version.get();
     if version != STATE_VERSION {
-        return Err(SnapshotError::UnknownVersion { version });
+        let what = format!("the version at byte 4 is {version}, only {STATE_VERSION} is known");
+        return Err(SnapshotError(what));
     }
     let at = fields.at();
     let head: HeadForm = fields.get("the rules")?;

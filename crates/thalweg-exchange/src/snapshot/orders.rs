@@ -195,11 +195,7 @@ impl Owned<'_> {
         lots: i64,
     ) -> Result<UserHint, SnapshotError> {
         let owner = self.risk.restore_open_order(uid);
-        let owner = owner.ok_or(SnapshotError::Unknown {
-            what: "user",
-            at,
-            id: uid.0,
-        })?;
+        let owner = owner.ok_or_else(|| SnapshotError::unknown("user", at, uid.0))?;
         let Some(currencies) = self.terms.currencies else {
             return Ok(owner);
         };
@@ -316,8 +312,7 @@ pub(super) fn decode(
     };
     let owner = owned.own(at, order.uid, (side, price, reserve_price), lots)?;
     if !owned.book.restore_resting(&order, turn, owner) {
-        let order = order.order_id.0;
-        return Err(SnapshotError::Twice { at, order });
+        return Err(SnapshotError::twice(at, order.order_id.0));
     }
     Ok(left)
 }

@@ -31,11 +31,10 @@ impl<'b> Reader<'b> {
     #[inline]
     pub(super) fn get<T: Plain>(&mut self, what: &'static str) -> Read<T> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let (form, _) = T::read_from_prefix(rest).map_err(|_| SnapshotError::Truncated {
-            what,
-            at: self.at,
-            bytes: size_of::<T>(),
-            length: self.bytes.len(),
+        let (form, _) = T::read_from_prefix(rest).map_err(|_| {
+            let (at, bytes, length) = (self.at, size_of::<T>(), self.bytes.len());
+            let needs = format!("{what} at byte {at} needs {bytes} bytes");
+            SnapshotError(format!("{needs}, the state ends after {length}"))
         })?;
         self.at += size_of::<T>();
         Ok(form)
@@ -47,21 +46,19 @@ impl<'b> Reader<'b> {
         let count = self.get::<U32>(what)?.get() as usize;
         let max = self.left() / item_bytes;
         if count > max {
-            return Err(SnapshotError::TooMany {
-                what,
-                at,
-                count,
-                max,
-            });
+            let is = format!("the number of {what} at byte {at} is {count}");
+            return Err(SnapshotError(format!("{is}, there is room for {max}")));
         }
         Ok(count)
     }
 
     /// Nothing may follow.
-    pub(super) const fn end(&self) -> Read<()> {
-        match self.left() {
-            0 => Ok(()),
-            bytes => Err(SnapshotError::TrailingBytes { at: self.at, bytes }),
+    pub(super) fn end(&self) -> Read<()> {
+        match (self.at, self.left()) {
+            (_, 0) => Ok(()),
+            (at, bytes) => Err(SnapshotError(format!(
+                "the state ends at byte {at}, {bytes} more are there"
+            ))),
         }
     }
 }
@@ -78,13 +75,8 @@ pub(super) fn within<T: Into<i128> + Copy + PartialOrd>(
     if min <= value && value <= max {
         return Ok(());
     }
-    Err(SnapshotError::OutOfRange {
-        what,
-        at,
-        value: value.into(),
-        min: min.into(),
-        max: max.into(),
-    })
+    let limits = (min.into(), max.into());
+    Err(SnapshotError::out_of_range(what, at, value.into(), limits))
 }
 
 /// Returns the error of a number that must be at least `min`.
@@ -103,12 +95,8 @@ pub(super) fn ascends<T: Into<i64> + Copy + PartialOrd>(
     if let Some(before) = last.replace(next)
         && before >= next
     {
-        return Err(SnapshotError::OutOfOrder {
-            what,
-            at,
-            value: next.into(),
-            before: before.into(),
-        });
+        let (next, before) = (next.into(), before.into());
+        return Err(SnapshotError::out_of_order(what, at, next, before));
     }
     Ok(())
 }

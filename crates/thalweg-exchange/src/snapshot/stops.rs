@@ -72,20 +72,20 @@ pub(super) fn decode(
         if let Some((before, before_trigger)) = last.replace((key, trigger))
             && before > key
         {
-            return Err(SnapshotError::OutOfOrder {
-                what: "stop orders",
+            let what = "stop orders";
+            return Err(SnapshotError::out_of_order(
+                what,
                 at,
-                value: trigger,
-                before: before_trigger,
-            });
+                trigger,
+                before_trigger,
+            ));
         }
         check(&order, trigger, at, owned)?;
         let place = &order.place;
         let terms = (place.action, place.price, place.reserve_price);
         let owner = owned.own(at, place.uid, terms, place.size)?;
         if !owned.book.restore_waiting(&order, (trigger, turn), owner) {
-            let order = place.order_id.0;
-            return Err(SnapshotError::Twice { at, order });
+            return Err(SnapshotError::twice(at, place.order_id.0));
         }
     }
     Ok(())

@@ -119,20 +119,12 @@ pub(super) fn decode(
 
 fn check_spec(spec: &SymbolSpec, at: usize, risk: &Risk) -> Result<(), SnapshotError> {
     if let Err(code) = risk.check_saved_spec(spec) {
-        return Err(SnapshotError::Forbidden {
-            what: "a symbol",
-            at,
-            why: code.name(),
-        });
+        return Err(SnapshotError::forbidden("a symbol", at, code.name()));
     }
     let is_pair = spec.symbol_type == SymbolType::CurrencyPair;
     for currency in [spec.base_currency, spec.quote_currency] {
         if is_pair && risk.currency_slot(currency).is_none() {
-            return Err(SnapshotError::Unknown {
-                what: "currency",
-                at,
-                id: currency.0.into(),
-            });
+            return Err(SnapshotError::unknown("currency", at, currency.0));
         }
     }
     Ok(())
@@ -221,14 +213,14 @@ fn check_memory(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
 }
 
 /// The error of what must not be there.
-pub(super) const fn forbid(
+pub(super) fn forbid(
     is_there: bool,
     at: usize,
     what: &'static str,
     why: &'static str,
 ) -> Result<(), SnapshotError> {
     if is_there {
-        return Err(SnapshotError::Forbidden { what, at, why });
+        return Err(SnapshotError::forbidden(what, at, why));
     }
     Ok(())
 }

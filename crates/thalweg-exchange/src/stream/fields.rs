@@ -3,7 +3,7 @@
 use std::num::IntErrorKind;
 use std::str::Split;
 
-use super::error::{StreamError, StreamErrorKind};
+use super::error::StreamError;
 use crate::command::{SymbolSpec, SymbolType};
 use crate::ids::{CurrencyId, SymbolId};
 
@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
     pub(super) fn text(&mut self, name: &'static str) -> Result<&'a str, StreamError> {
         let number = self.number + 1;
         self.optional()
-            .ok_or_else(|| self.error(StreamErrorKind::MissingField { number, name }))
+            .ok_or_else(|| self.error(format!("field {number} ({name}) is missing")))
     }
 
     /// Returns the next field as a number between `min` and `max`.
@@ -64,14 +64,8 @@ impl<'a> Fields<'a> {
         text: &str,
         (min, max): (i64, i64),
     ) -> Result<i64, StreamError> {
-        let number = self.number;
-        let out_of_range = || StreamErrorKind::OutOfRange {
-            number,
-            name,
-            text: text.into(),
-            min,
-            max,
-        };
+        let wrong = |what: String| self.error(format!("field {} ({name}) is {what}", self.number));
+        let out_of_range = || wrong(format!("{text}, outside its limits {min} to {max}"));
         let parsed = if text.starts_with('+') {
             "+".parse::<i64>()
         } else {
@@ -79,15 +73,11 @@ impl<'a> Fields<'a> {
         };
         match parsed {
             Ok(value) if (min..=max).contains(&value) => Ok(value),
-            Ok(_) => Err(self.error(out_of_range())),
-            Err(error) => Err(self.error(match error.kind() {
+            Ok(_) => Err(out_of_range()),
+            Err(error) => Err(match error.kind() {
                 IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => out_of_range(),
-                _ => StreamErrorKind::NotANumber {
-                    number,
-                    name,
-                    text: text.into(),
-                },
-            })),
+                _ => wrong(format!("'{text}', not a whole number")),
+            }),
         }
     }
 
@@ -99,19 +89,9 @@ impl<'a> Fields<'a> {
         allowed: &'static str,
     ) -> Result<T, StreamError> {
         let text = self.text(name)?;
-        let number = self.number;
-        words
-            .iter()
-            .find(|(word, _)| *word == text)
-            .map(|&(_, value)| value)
-            .ok_or_else(|| {
-                self.error(StreamErrorKind::UnknownWord {
-                    number,
-                    name,
-                    text: text.into(),
-                    allowed,
-                })
-            })
+        let found = words.iter().find(|(word, _)| *word == text);
+        let found = found.map(|&(_, value)| value);
+        found.ok_or_else(|| self.unknown_word(name, text, allowed))
     }
 
     /// Returns the fields of a symbol, of which the last ones are between `scale` and between
@@ -145,14 +125,28 @@ impl<'a> Fields<'a> {
         let limit = self.number;
         match self.optional() {
             None => Ok(()),
-            Some(_) => Err(self.error(StreamErrorKind::SurplusField { limit })),
+            Some(_) => Err(self.error(format!(
+                "more fields than the {limit} that this kind of line has"
+            ))),
         }
     }
 
-    pub(super) fn error(&self, kind: StreamErrorKind) -> StreamError {
-        StreamError {
-            line: self.line,
-            kind,
-        }
+    /// Returns the error of the current field, which is none of the allowed words.
+    pub(super) fn unknown_word(&self, name: &str, text: &str, allowed: &str) -> StreamError {
+        let text: String = text.chars().take(20).collect();
+        let number = self.number;
+        self.error(format!(
+            "field {number} ({name}) is '{text}', not one of {allowed}"
+        ))
+    }
+
+    /// Returns the error of a line that begins with nothing that is known.
+    pub(super) fn unknown_kind(&self, kind: &str) -> StreamError {
+        let kind: String = kind.chars().take(20).collect();
+        self.error(format!("unknown kind of line '{kind}'"))
+    }
+
+    pub(super) fn error(&self, what: String) -> StreamError {
+        StreamError::content(self.line, what)
     }
 }

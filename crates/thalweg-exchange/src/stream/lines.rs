@@ -40,7 +40,6 @@ impl<R: BufRead> Lines<R> {
     fn read_line(&mut self) -> Result<bool, StreamError> {
         self.line += 1;
         let line = self.line;
-        let error = |kind| StreamError { line, kind };
         self.buffer.clear();
         let limit = LINE_BYTES_MAX as u64 + 2;
         let read = self
@@ -48,7 +47,11 @@ impl<R: BufRead> Lines<R> {
             .by_ref()
             .take(limit)
             .read_until(b'\n', &mut self.buffer);
-        if read.map_err(|cause| error(StreamErrorKind::Io(cause)))? == 0 {
+        let failed = |cause| StreamError {
+            line,
+            kind: StreamErrorKind::Io(cause),
+        };
+        if read.map_err(failed)? == 0 {
             return Ok(false);
         }
         if self.buffer.last() == Some(&b'\n') {
@@ -58,12 +61,11 @@ impl<R: BufRead> Lines<R> {
             self.buffer.pop();
         }
         if self.buffer.len() > LINE_BYTES_MAX {
-            return Err(error(StreamErrorKind::LineTooLong {
-                limit_bytes: LINE_BYTES_MAX,
-            }));
+            let what = format!("the line is longer than the limit of {LINE_BYTES_MAX} bytes");
+            return Err(StreamError::content(line, what));
         }
         if !self.buffer.is_ascii() {
-            return Err(error(StreamErrorKind::InvalidUtf8));
+            return Err(StreamError::content(line, "not ASCII text"));
         }
         Ok(true)
     }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use super::error::{StreamError, StreamErrorKind};
+use super::error::StreamError;
 use super::fields::Fields;
 use super::lines::Lines;
 use crate::book::Level;
@@ -54,10 +54,7 @@ impl LoadStream {
                 kind @ ("P" | "C" | "M" | "R") => {
                     commands.push(command(kind, symbol.id, fields)?);
                 }
-                kind => {
-                    let kind = kind.chars().take(20).collect();
-                    return Err(fields.error(StreamErrorKind::UnknownKind { kind }));
-                }
+                kind => return Err(fields.unknown_kind(kind)),
             }
         }
         fund(&mut users);
@@ -101,9 +98,7 @@ fn header(text: &str) -> Result<SymbolSpec, StreamError> {
     const PREFIX: &str = "# symbol";
     let mut fields = Fields::new(1, text);
     if fields.optional() != Some(PREFIX) {
-        return Err(fields.error(StreamErrorKind::NoHeader {
-            expected: "# symbol,id,type,…",
-        }));
+        return Err(StreamError::no_header("# symbol,id,type,…"));
     }
     fields.symbol(POSITIVE, NOT_NEGATIVE)
 }

@@ -7,7 +7,7 @@
 
 use std::io::BufRead;
 
-use super::error::{StreamError, StreamErrorKind};
+use super::error::StreamError;
 use super::fields::Fields;
 use super::lines::Lines;
 use crate::command::{AccountSpec, Action, AdjustmentKind, Command, OrderType, Place, SymbolSpec};
@@ -67,8 +67,7 @@ impl<R: BufRead> Recording<R> {
             Some("DISABLED") => false,
             _ => {
                 let expected = "marginTrading=ENABLED or marginTrading=DISABLED";
-                let kind = StreamErrorKind::NoHeader { expected };
-                return Err(StreamError { line: 1, kind });
+                return Err(StreamError::no_header(expected));
             }
         };
         Ok(Self {
@@ -124,10 +123,7 @@ impl<R: BufRead> Recording<R> {
                     Item::Command { seq, command, text }
                 }
                 kind if is_output(kind) => Item::Output(text),
-                kind => {
-                    let kind = kind.chars().take(20).collect();
-                    return Err(fields.error(StreamErrorKind::UnknownKind { kind }));
-                }
+                kind => return Err(fields.unknown_kind(kind)),
             };
             return Ok(Some((line, item)));
         }
@@ -140,7 +136,8 @@ impl<R: BufRead> Recording<R> {
         if found == expected {
             Ok(found)
         } else {
-            Err(fields.error(StreamErrorKind::Sequence { expected, found }))
+            let what = format!("the command counter is {found}, expected {expected}");
+            Err(fields.error(what))
         }
     }
 
@@ -258,14 +255,7 @@ fn command(mut fields: Fields<'_>) -> Result<Command, StreamError> {
         _ => {
             let allowed = "PLACE, CANCEL, MOVE, REDUCE, ADD_USER, BALANCE, SUSPEND, RESUME, NOP, \
                            RESET";
-            let text = name.chars().take(20).collect();
-            let kind = StreamErrorKind::UnknownWord {
-                number: 3,
-                name: "command",
-                text,
-                allowed,
-            };
-            return Err(f.error(kind));
+            return Err(f.unknown_word("command", name, allowed));
         }
     };
     fields.end()?;
