@@ -10,7 +10,7 @@ use crate::report::facts::{BookDepth, Commands, Count, DepthLevel, Facts, Input,
 use crate::report::{explanation, html, machine, text};
 use crate::results::{self, Form};
 use crate::runner::journaled::{Journaled, Stream};
-use crate::runner::{Pipelined, RunOutcome, parts};
+use crate::runner::{Pipelined, RunOutcome};
 use crate::source::{self, Intended, Source, Taken};
 use crate::stdin;
 use crate::terminal::{self, Interruption, Notes};
@@ -336,7 +336,6 @@ fn facts(options: &Run, source: Source, mut outcome: RunOutcome, hash: u64) -> (
     for counts in [&mut by_kind, &mut by_result] {
         counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
     }
-    let head = source.feed.head.len().min(outcome.sent as usize);
     let mut check = source.check;
     let mut finding = Finding::Fine;
     if let Some(expected) = source.final_book.as_ref().filter(|_| is_whole) {
@@ -347,7 +346,6 @@ fn facts(options: &Run, source: Source, mut outcome: RunOutcome, hash: u64) -> (
         check = Some(found);
     }
     let journal = outcome.journal;
-    let is_new = (journal.as_ref()).is_none_or(|journal| journal.commands_before == 0);
     if (journal.as_ref()).is_some_and(|journal| journal.snapshot_failed.is_some()) {
         finding = Finding::Negative;
     }
@@ -376,9 +374,6 @@ fn facts(options: &Run, source: Source, mut outcome: RunOutcome, hash: u64) -> (
         state_hash: format!("{hash:016x}"),
         journal,
         latency: outcome.latency,
-        parts: (source.from == 1 && is_new)
-            .then(|| parts::costs(source.rules, &source.feed.head[..head]))
-            .flatten(),
         check,
     };
     facts.explanation = explanation::explain(&facts.input, &facts.latency);

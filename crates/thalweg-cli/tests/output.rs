@@ -27,8 +27,7 @@ fn text_has_no_escapes_off_a_terminal() {
         "3,000 commands",
         "state hash",
         "end to end",
-        "Cost of a command",
-        "settle  ",
+        "settle, served",
         "Book of symbol 1",
         "trades",
     ] {
@@ -79,11 +78,6 @@ fn json_has_units_in_its_keys() {
     let quantiles = ["p50_ns", "p90_ns", "p99_ns", "max_ns"];
     let values = quantiles.map(|q| latency["end_to_end"][q].as_u64().unwrap());
     assert!(values.is_sorted(), "{values:?}");
-    let parts = &facts["parts"];
-    let ns = |name: &str| parts[name].as_f64().unwrap();
-    let sum = ns("risk_ns") + ns("match_ns") + ns("settle_ns");
-    assert!((sum - ns("together_ns")).abs() < 1e-6 * sum, "{parts}");
-    assert!(parts["commands"].as_u64().unwrap() > 2_900, "{parts}");
 }
 
 #[test]

@@ -3,7 +3,6 @@
 //! One value serves every form of output. A figure that was not measured is absent, never zero. The
 //! keys of the JSON form are these field names; `docs/run-json.md` of this crate describes them.
 
-use crate::message::grouped;
 pub(crate) use crate::report::machine::{Disturbance, Machine};
 use serde::Serialize;
 use thalweg_measure::histogram::Summary;
@@ -27,9 +26,6 @@ pub(crate) struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) journal: Option<Journal>,
     pub(crate) latency: Latency,
-    /// The cost of a command in each part of the exchange, where there were enough commands.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) parts: Option<Parts>,
     /// The agreement with what was recorded, where there was a recording to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<Check>,
@@ -149,46 +145,6 @@ pub(crate) struct DepthLevel {
     pub(crate) price_ticks: i64,
     pub(crate) size_lots: i64,
     pub(crate) orders: u64,
-}
-
-/// The cost of a command in each part of the exchange: means over a run of its own, on one thread
-/// and without the pipeline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Parts {
-    /// The number of commands from the first order on.
-    pub(crate) commands: u64,
-    /// The CPU time of the thread for each command.
-    pub(crate) together_ns: f64,
-    /// The share of that time in this part; the next two fields are shares too.
-    pub(crate) risk_ns: f64,
-    pub(crate) match_ns: f64,
-    pub(crate) settle_ns: f64,
-    /// One command in this number had its parts timed; the shares are those of these commands.
-    pub(crate) timed_every: u64,
-    /// The number of timed commands that were interrupted and do not count.
-    pub(crate) left_out: u64,
-}
-
-impl Parts {
-    /// Returns a sentence about how the parts were measured.
-    pub(crate) fn caption(&self) -> String {
-        format!(
-            "means over {} commands on one thread, without the pipeline: CPU time, divided as \
-             one timed command in {} spent it, less the clock's own cost",
-            grouped(self.commands),
-            self.timed_every
-        )
-    }
-
-    /// Returns names and times, the sum last.
-    pub(crate) const fn rows(&self) -> [(&'static str, f64); 4] {
-        [
-            ("risk", self.risk_ns),
-            ("match", self.match_ns),
-            ("settle", self.settle_ns),
-            ("together", self.together_ns),
-        ]
-    }
 }
 
 /// The agreement with a recording.

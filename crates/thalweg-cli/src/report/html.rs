@@ -2,7 +2,7 @@
 
 use crate::message::{grouped, percent, plural, rate};
 use crate::report::facts::{
-    BookDepth, Breakdown, Check, Count, DepthLevel, Facts, Latency, Parts, Point, Stage, Throughput,
+    BookDepth, Breakdown, Check, Count, DepthLevel, Facts, Latency, Point, Stage, Throughput,
 };
 use crate::report::text::{self, cells, most, rows, sampling};
 use thalweg_measure::svg::{
@@ -19,9 +19,6 @@ pub(crate) fn page(facts: &Facts) -> String {
         section("The run over time", &charts(&facts.latency)),
         section("Latency by percentile", &curves(&facts.latency)),
         section("Times", &times(&facts.latency)),
-        facts.parts.as_ref().map_or_else(String::new, |found| {
-            section("Cost of a command", &parts(found))
-        }),
         section("Slowest commands", &slowest(&facts.latency)),
         section("Commands and results", &commands(facts)),
         facts.check.as_ref().map_or_else(String::new, |found| {
@@ -166,19 +163,6 @@ fn batches(latency: &Latency) -> String {
         false => "<br>",
     };
     format!("{note}\n{}", table(&headings[..shown], &rows))
-}
-
-/// Returns the table of a command's cost in each part.
-pub(crate) fn parts(parts: &Parts) -> String {
-    let row = |(name, ns): (&str, f64)| {
-        let share = percent(ns / parts.together_ns);
-        [name.to_owned(), format!("{ns:.1} ns"), share]
-    };
-    format!(
-        "{}<p class=\"note\">{}</p>\n",
-        table(&["part", "a command", "share"], &parts.rows().map(row)),
-        escape(&parts.caption())
-    )
 }
 
 /// Returns the table of the slowest commands, and of the parts they spent their time on.
@@ -573,9 +557,6 @@ mod tests {
             "The machine was quiet",
             "Abacus 9000, 2 usable cores",
             "tile missed",
-            "Cost of a command",
-            "<td>match</td><td>30.2 ns</td><td>50.42 %</td>",
-            "without the pipeline",
             "Slowest commands",
             "Agreement with recorded rows",
             "Book of symbol 1",
@@ -609,7 +590,6 @@ mod tests {
     fn empty_parts_are_left_out() {
         let mut facts = facts();
         facts.check = None;
-        facts.parts = None;
         facts.latency.slowest.clear();
         facts.latency.throughput.finished.clear();
         facts.latency.stages.clear();
@@ -618,7 +598,6 @@ mod tests {
         let page = page(&facts);
         for part in [
             "Agreement",
-            "Cost of a command",
             "Slowest",
             "over time",
             "by percentile",

@@ -171,15 +171,6 @@ pub(crate) fn facts() -> Facts {
         state_hash: "00000000000000ff".into(),
         journal: None,
         latency: latency(),
-        parts: Some(Parts {
-            commands: 990,
-            together_ns: 60.0,
-            risk_ns: 20.5,
-            match_ns: 30.25,
-            settle_ns: 9.25,
-            timed_every: 8,
-            left_out: 2,
-        }),
         check: Some(Check {
             against: "recorded rows".into(),
             scores: vec![score],

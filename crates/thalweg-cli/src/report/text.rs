@@ -3,7 +3,7 @@
 use crate::message::{grouped, percent, plural, rate};
 use crate::report::explanation;
 use crate::report::facts::{
-    BookDepth, Check, DepthLevel, Distribution, Facts, Journal, Latency, Parts, Slow,
+    BookDepth, Check, DepthLevel, Distribution, Facts, Journal, Latency, Slow,
 };
 use std::fmt::{self, Write};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
@@ -28,22 +28,11 @@ pub(crate) fn write(facts: &Facts, bold: bool, out: &mut dyn Write) -> fmt::Resu
     }
     heading(out, "Latency")?;
     latency(&facts.latency, out)?;
-    if let Some(found) = &facts.parts {
-        heading(out, "Cost of a command")?;
-        parts(found, out)?;
-    }
     // The most important lines are repeated at the end, which a terminal shows last.
     match explanation::missed_rate(&facts.input, &facts.latency) {
         Some(missed) => heading(out, &capital(&missed)),
         None => Ok(()),
     }
-}
-
-fn parts(parts: &Parts, out: &mut dyn Write) -> fmt::Result {
-    for (name, ns) in parts.rows() {
-        writeln!(out, "  {name:<22} {ns:>6.1} ns")?;
-    }
-    writeln!(out, "  {}", parts.caption())
 }
 
 /// Writes the summary of the run, before all figures.
@@ -372,8 +361,6 @@ mod tests {
             "what publishing served is of one in 32.\n",
             "execute: busy 25.00 %; batches of a sampled command: mean 10.0, p50 9, p99 64, max 64",
             "command 77 (place): 1.00 ms, of that 940 µs waiting for execute, 59.0 µs in match",
-            "Cost of a command\n  risk                     20.5 ns\n",
-            "together                 60.0 ns\n  means over 990 commands on one thread",
         ] {
             assert!(out.contains(part), "{part} is not in\n{out}");
         }

@@ -2,7 +2,6 @@
 
 mod command_trace;
 pub(crate) mod journaled;
-pub(crate) mod parts;
 mod pipelined;
 mod timeline;
 
