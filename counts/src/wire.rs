@@ -5,7 +5,7 @@ use std::hint::black_box;
 use thalweg_exchange::codec::{
     MESSAGE_BYTES_MAX, SINGLE_COMMAND_BYTES_MAX, decode_command, encode_command, encode_message,
 };
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message};
+use thalweg_exchange::market::{Builder, Channels, Epoch, Message};
 use thalweg_exchange::{Action, Command, Events, ResultCode};
 
 use super::exchange::{lap, place};
@@ -36,8 +36,7 @@ fn command() -> Work {
 fn message() -> Work {
     let (mut exchange, lap) = lap();
     exchange.events = Events::with_capacity(1024).with_levels();
-    let mut builder =
-        Builder::from_books(&exchange.state.matching, Epoch(2), MarketOptions::default());
+    let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Channels::default());
     let mut messages: Vec<Message> = Vec::new();
     for (number, command) in (0..).zip(&lap) {
         exchange.apply(command);
@@ -60,8 +59,7 @@ fn message() -> Work {
 fn market() -> Work {
     let (mut exchange, lap) = lap();
     exchange.events = Events::with_capacity(1024).with_levels();
-    let mut builder =
-        Builder::from_books(&exchange.state.matching, Epoch(2), MarketOptions::default());
+    let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Channels::default());
     let mut events: Vec<Events> = Vec::new();
     let mut number = 0;
     // From the second lap on, every order is where the lap before left it.

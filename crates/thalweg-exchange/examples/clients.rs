@@ -103,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (feed, messages) = mpsc::channel();
     // Each start of a feed has another epoch.
     let epoch = Epoch(u64::try_from(UNIX_EPOCH.elapsed()?.as_nanos())?);
-    let mut builder = Builder::new(epoch, market::MarketOptions::default());
+    let mut builder = Builder::new(epoch, market::Channels::default());
     let mut options = SharedOptions::default();
     options.service.levels = true;
     let service = SharedService::start(State::default(), options, move |outcome| {
@@ -141,7 +141,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rebuilt = Builder::from_books(
         &finished.state.matching,
         Epoch(epoch.0 + 1),
-        market::MarketOptions::default(),
+        market::Channels::default(),
     );
     assert!(rebuilt.snapshot(SYMBOL, usize::MAX, &mut snapshot));
     assert!(

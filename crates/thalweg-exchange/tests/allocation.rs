@@ -9,7 +9,7 @@ use thalweg_exchange::codec::{
     decode_command_into, decode_message, encode_command, encode_message,
 };
 use thalweg_exchange::durable::replication::{Batch, BatchError};
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions};
+use thalweg_exchange::market::{Builder, Channels, Epoch};
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
     OrderType, Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
@@ -223,7 +223,7 @@ fn frequent_frames_are_written_and_read_without_allocation() {
     };
     let mut state = State::default();
     let mut events = Events::with_capacity(64).with_levels();
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let setup = Mix::setup();
     let begin = setup.len() as u64;
     for (number, command) in (0..).zip(setup) {

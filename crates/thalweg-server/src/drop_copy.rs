@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use thalweg_exchange::codec::session::OpenOrder;
 use thalweg_exchange::durable::Executed;
 use thalweg_exchange::execution::ExecutionReport;
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message, Snapshot};
+use thalweg_exchange::market::{Builder, Channels, Epoch, Message, Snapshot};
 use thalweg_exchange::risk::TradingLimits;
 use thalweg_exchange::service::{Answered, QueryReply};
 use thalweg_exchange::session::ReportNumber;
@@ -234,7 +234,7 @@ impl CopyWriter {
             self.entries
                 .push_back(DropCopyEvent::Symbol(Box::new((spec, limits))));
         }
-        let builder = Builder::from_books(&state.matching, self.epoch, MarketOptions::default());
+        let builder = Builder::from_books(&state.matching, self.epoch, Channels::default());
         self.builder = Some(Box::new(builder));
         // Nothing else waits for this thread yet.
         self.restart();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_exchange::codec::session::{Answer, ServerFrame, encode_server_frame};
 use thalweg_exchange::codec::{self, MESSAGE_BYTES_MAX};
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message};
+use thalweg_exchange::market::{Builder, Channels, Epoch, Message};
 use thalweg_exchange::session::ClientSequence;
 use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
@@ -53,7 +53,7 @@ impl Wire {
 
     /// Returns a state before the commands, and a publisher that has followed it so far.
     pub(crate) fn ready(&self) -> (State, Publisher) {
-        let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+        let mut builder = Builder::new(Epoch(1), Channels::default());
         let state = self.flow.ready(|command, result, events| {
             let number = builder.command().map_or(0, |last| last + 1);
             let applied = builder.apply(number, command, result, events);

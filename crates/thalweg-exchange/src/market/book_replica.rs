@@ -182,11 +182,11 @@ pub enum KnownDepth {
 /// subscriber of the whole feed uses a [`GapDetector`](super::GapDetector) for that.
 ///
 /// ```
-/// use thalweg_exchange::market::{Builder, Epoch, MarketOptions, BookReplica, Snapshot};
+/// use thalweg_exchange::market::{Builder, Epoch, BookReplica, Snapshot};
 /// # use thalweg_exchange::*;
 ///
 /// // The first start of this feed; the next has another epoch.
-/// let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+/// let mut builder = Builder::new(Epoch(1), Channels::default());
 /// let mut state = State::default();
 /// let mut events = Events::new().with_levels();
 /// let [coins, euros] = [1, 2].map(CurrencyId);
@@ -232,7 +232,7 @@ struct Half {
 impl Half {
     fn new(side: Action) -> Self {
         Self {
-            ladder: PriceLadder::new(side, 0),
+            ladder: PriceLadder::new(side),
             horizon: KnownDepth::All,
         }
     }

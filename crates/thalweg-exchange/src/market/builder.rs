@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+use super::Channels;
 use super::message::{
     BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, Quote, Snapshot, SymbolSequence,
 };
 use super::price_ladder::PriceLadder;
-use super::{Channels, MarketOptions};
 use crate::book::{Book, Level};
 use crate::command::{Action, Command};
 use crate::engine::index::SymbolIndex;
@@ -55,7 +55,6 @@ pub enum OutcomeError {
 /// the market fewer.
 #[derive(Clone, Debug)]
 pub struct Builder {
-    options: MarketOptions,
     writer: MessageWriter,
     /// The number of the last command.
     command: Option<u64>,
@@ -69,10 +68,9 @@ impl Builder {
     /// Starts a feed for an exchange that is empty. No two starts of a feed may have the same
     /// epoch: see [`Epoch`].
     #[must_use]
-    pub fn new(epoch: Epoch, options: MarketOptions) -> Self {
+    pub fn new(epoch: Epoch, channels: Channels) -> Self {
         Self {
-            options,
-            writer: MessageWriter::new(epoch, options.channels, options.messages),
+            writer: MessageWriter::new(epoch, channels),
             command: None,
             feeds: Vec::new(),
             index: SymbolIndex::default(),
@@ -86,8 +84,8 @@ impl Builder {
     ///
     /// Cost: goes through all resting orders.
     #[must_use]
-    pub fn from_books(matching: &Matching, epoch: Epoch, options: MarketOptions) -> Self {
-        let mut builder = Self::new(epoch, options);
+    pub fn from_books(matching: &Matching, epoch: Epoch, channels: Channels) -> Self {
+        let mut builder = Self::new(epoch, channels);
         for book in matching.books() {
             let at = builder.list(book.spec().id);
             let feed = &mut builder.feeds[at];
@@ -232,7 +230,7 @@ impl Builder {
         let slot = u32::try_from(at).expect("memory runs out before symbols do");
         let numbers = self.removed.remove(&symbol);
         let numbers = numbers.unwrap_or(Numbers::new(symbol));
-        self.feeds.push(SymbolFeed::new(numbers, &self.options));
+        self.feeds.push(SymbolFeed::new(numbers));
         self.index.insert(symbol, slot);
         at
     }
@@ -328,11 +326,11 @@ struct SymbolFeed {
 }
 
 impl SymbolFeed {
-    fn new(numbers: Numbers, options: &MarketOptions) -> Self {
+    fn new(numbers: Numbers) -> Self {
         Self {
             numbers,
-            asks: PriceLadder::new(Action::Ask, options.levels),
-            bids: PriceLadder::new(Action::Bid, options.levels),
+            asks: PriceLadder::new(Action::Ask),
+            bids: PriceLadder::new(Action::Bid),
             best: BestPrices::default(),
         }
     }
@@ -463,9 +461,9 @@ struct MessageWriter {
 }
 
 impl MessageWriter {
-    fn new(epoch: Epoch, channels: Channels, messages: usize) -> Self {
+    fn new(epoch: Epoch, channels: Channels) -> Self {
         Self {
-            messages: Vec::with_capacity(messages),
+            messages: Vec::new(),
             epoch,
             channels,
             sequence: FeedSequence(0),

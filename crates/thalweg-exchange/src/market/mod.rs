@@ -108,27 +108,3 @@ impl Default for Channels {
         }
     }
 }
-
-/// How a [`Builder`] works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MarketOptions {
-    /// Which messages to make.
-    pub channels: Channels,
-    /// The number of messages of one command that there is room for from the start; more allocate,
-    /// once.
-    pub messages: usize,
-    /// The number of levels a side and symbol that there is room for from the start; more allocate,
-    /// once.
-    pub levels: usize,
-}
-
-impl Default for MarketOptions {
-    /// Returns all messages; room for 64 of a command, and for 64 levels.
-    fn default() -> Self {
-        Self {
-            channels: Channels::default(),
-            messages: 64,
-            levels: 64,
-        }
-    }
-}

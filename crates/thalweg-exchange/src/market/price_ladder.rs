@@ -25,7 +25,7 @@ const ALLOCATED_TOGETHER: usize = 4;
 /// Changing a level costs a binary search; one that comes or goes moves each better one of its
 /// piece by 24 bytes. Allocates when a piece is split and there are more levels than there were,
 /// [`ALLOCATED_TOGETHER`] pieces at most, until half as many levels again have room: so there is
-/// never much to do at once. The levels that it was made for need no allocation.
+/// never much to do at once.
 #[derive(Clone, Debug)]
 pub(super) struct PriceLadder {
     /// Turns prices into keys, which sort the worst price first, without a branch or overflow.
@@ -58,8 +58,8 @@ struct Spot {
 }
 
 impl PriceLadder {
-    pub(super) fn new(side: Action, levels: usize) -> Self {
-        let mut ladder = Self {
+    pub(super) fn new(side: Action) -> Self {
+        Self {
             mask: match side {
                 Action::Ask => -1,
                 Action::Bid => 0,
@@ -67,13 +67,7 @@ impl PriceLadder {
             pieces: Vec::new(),
             spare: Vec::new(),
             count: 0,
-        };
-        if levels > 0 {
-            let pieces = pieces_of(levels);
-            ladder.pieces.reserve(pieces);
-            ladder.allocate(pieces);
         }
-        ladder
     }
 
     #[inline(always)]
@@ -256,7 +250,7 @@ mod tests {
         steps: Vec<(i64, u64, i64)>,
     ) -> Result<PriceLadder, TestCaseError> {
         let side = if ask { Action::Ask } else { Action::Bid };
-        let mut ladder = PriceLadder::new(side, 0);
+        let mut ladder = PriceLadder::new(side);
         let mut model = BTreeMap::new();
         for (at, (price, orders, volume)) in steps.into_iter().enumerate() {
             let price = price % range;
@@ -311,7 +305,7 @@ mod tests {
 
     #[test]
     fn what_grew_and_shrank_has_memory_for_as_much_again() {
-        let mut ladder = PriceLadder::new(Action::Bid, 0);
+        let mut ladder = PriceLadder::new(Action::Bid);
         let level = |price| Level {
             price,
             volume: 1,
@@ -352,13 +346,9 @@ mod tests {
             volume: 1,
             orders: 1,
         };
-        let mut ladder = PriceLadder::new(Action::Ask, 64);
+        let mut ladder = PriceLadder::new(Action::Ask);
         let memory = |ladder: &PriceLadder| ladder.pieces.len() + ladder.spare.len();
         let mut before = memory(&ladder);
-        for price in 0..64 {
-            ladder.put(level(price));
-        }
-        assert_eq!(memory(&ladder), before);
         for price in 0..100_000_i64 {
             // In the midst as well as at the end.
             ladder.put(level(price * 7_919 % 100_003));

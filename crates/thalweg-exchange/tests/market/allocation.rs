@@ -1,6 +1,6 @@
 //! Building market data and following it allocates nothing once buffers have their size.
 
-use thalweg_exchange::market::{BookReplica, Builder, Epoch, MarketOptions, Message, Snapshot};
+use thalweg_exchange::market::{BookReplica, Builder, Channels, Epoch, Message, Snapshot};
 use thalweg_exchange::{Command, Events, ResultCode, State, SymbolId, apply};
 use thalweg_testkit::counting::calls;
 
@@ -26,7 +26,7 @@ fn market_data_does_not_allocate_after_warm_up() {
         .iter()
         .find_map(|(command, ..)| command.symbol())
         .expect("an order");
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let mut replica = BookReplica::new(symbol);
     let mut snapshot = Snapshot::default();
     let mut messages_sent = 0;

@@ -1,7 +1,7 @@
 //! Whatever the engine does, the messages say so.
 
 use proptest::prelude::*;
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions};
+use thalweg_exchange::market::{Builder, Channels, Epoch};
 use thalweg_exchange::{Command, Events, State, apply};
 
 use crate::market::commands::{Mix, extreme_command, rules, stream};
@@ -67,11 +67,11 @@ proptest! {
     ) {
         let mut state = State::new(rules);
         let mut events = Events::new().with_levels();
-        let mut whole = Builder::new(Epoch(1), MarketOptions::default());
+        let mut whole = Builder::new(Epoch(1), Channels::default());
         let mut late: Option<Builder> = None;
         for (at, command) in commands.iter().enumerate() {
             if at == middle {
-                let options = MarketOptions::default();
+                let options = Channels::default();
                 late = Some(Builder::from_books(&state.matching, Epoch(2), options));
             }
             let result = apply(&mut state, command, &mut events);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message};
+use thalweg_exchange::market::{Builder, Channels, Epoch, Message};
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, OrderId, State, UserId,
 };
@@ -18,7 +18,7 @@ fn of_user(uid: i64, mut command: Command) -> Command {
 
 /// Users 1 and 2 use the same ids, and both have money.
 fn start() -> (Builder, State) {
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let mut state = State::default();
     feed(&mut builder, &mut state, &setup());
     let account = AccountSpec {

@@ -3,7 +3,7 @@
 
 use thalweg_exchange::market::{
     BookReplica, Builder, Channels, Epoch, FeedError, FeedSequence, GapDetector, KnownDepth,
-    MarketOptions, Message, ReplicaError, Snapshot,
+    Message, ReplicaError, Snapshot,
 };
 use thalweg_exchange::{Action, Command, State, SymbolId, SymbolSpec};
 
@@ -11,17 +11,10 @@ use crate::market::numbers::{SYMBOL, feed, order, session, setup};
 
 const OTHER: SymbolId = SymbolId(6);
 
-fn with(channels: Channels) -> MarketOptions {
-    MarketOptions {
-        channels,
-        ..MarketOptions::default()
-    }
-}
-
 /// Sends equal commands to two symbols, which are added before; returns the builder after them,
 /// too.
 fn two_symbols() -> (Builder, Vec<Message>) {
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let mut state = State::default();
     let [symbols, accounts] = setup();
     let Command::AddSymbols(specs) = &symbols else {
@@ -109,8 +102,8 @@ fn two_feeds_of_one_epoch_are_not_mixed() {
         best: false,
         ..Channels::default()
     };
-    let mut full = Builder::new(Epoch(1), MarketOptions::default());
-    let mut thin = Builder::new(Epoch(1), with(levels_only));
+    let mut full = Builder::new(Epoch(1), Channels::default());
+    let mut thin = Builder::new(Epoch(1), levels_only);
     feed(&mut full, &mut State::default(), &session());
     let mut snapshot = Snapshot::default();
     assert!(full.snapshot(SYMBOL, 9, &mut snapshot));
@@ -137,7 +130,7 @@ fn a_replica_refuses_a_feed_without_levels() {
         levels: false,
         ..Channels::default()
     };
-    let mut builder = Builder::new(Epoch(1), with(channels));
+    let mut builder = Builder::new(Epoch(1), channels);
     let messages = feed(&mut builder, &mut State::default(), &session());
     let error = ReplicaError::WithoutLevels { symbol: SYMBOL };
     assert_eq!(BookReplica::new(SYMBOL).apply(&messages[0]), Err(error));
@@ -193,7 +186,7 @@ fn of_a_snapshot_cut_at_no_level_nothing_is_known() {
     assert_eq!(replica.horizon(Action::Ask), KnownDepth::DownTo(7));
     assert_eq!(replica.horizon(Action::Bid), KnownDepth::Nothing);
     let (mut builder, mut state) = (
-        Builder::new(Epoch(0), MarketOptions::default()),
+        Builder::new(Epoch(0), Channels::default()),
         State::default(),
     );
     let messages = feed(&mut builder, &mut state, &session());

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thalweg_exchange::market::{
-    Body, BookReplica, Builder, Channels, Epoch, MarketOptions, Message, OutcomeError,
-    ReplicaError, Snapshot, SymbolSequence,
+    Body, BookReplica, Builder, Channels, Epoch, Message, OutcomeError, ReplicaError, Snapshot,
+    SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, ResultCode,
@@ -74,7 +74,7 @@ fn a_mass_removal_reports_each_level_once() {
         ),
     ];
     for (place, removal) in ways {
-        let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+        let mut builder = Builder::new(Epoch(1), Channels::default());
         let mut state = State::default();
         feed(&mut builder, &mut state, &setup());
         let orders: Vec<_> = (1..=1_000).map(place).collect();
@@ -106,7 +106,7 @@ pub(crate) fn session() -> Vec<Command> {
 
 #[test]
 fn a_missing_message_is_noticed_and_a_snapshot_mends_it() {
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let mut state = State::default();
     let messages = feed(&mut builder, &mut state, &session());
     let mut replica = BookReplica::new(SYMBOL);
@@ -140,7 +140,7 @@ fn a_missing_message_is_noticed_and_a_snapshot_mends_it() {
 
 #[test]
 fn numbers_go_on_after_a_reset() {
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let mut state = State::default();
     let before = feed(&mut builder, &mut state, &session());
     let last = before[before.len() - 1];
@@ -157,7 +157,7 @@ fn numbers_go_on_after_a_reset() {
 
 #[test]
 fn a_removed_symbol_is_cleared_and_its_numbers_go_on() {
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let mut state = State::default();
     let before = feed(&mut builder, &mut state, &session());
     let last = before[before.len() - 1];
@@ -175,17 +175,13 @@ fn a_removed_symbol_is_cleared_and_its_numbers_go_on() {
 
 #[test]
 fn channels_that_are_off_leave_no_gap() {
-    let only = |channels| MarketOptions {
-        channels,
-        ..MarketOptions::default()
-    };
     let off = Channels {
         trades: false,
         levels: false,
         best: false,
     };
     let whole = feed(
-        &mut Builder::new(Epoch(1), MarketOptions::default()),
+        &mut Builder::new(Epoch(1), Channels::default()),
         &mut State::default(),
         &session(),
     );
@@ -210,7 +206,7 @@ fn channels_that_are_off_leave_no_gap() {
         }),
     ];
     for (channels, wanted) in cases {
-        let mut builder = Builder::new(Epoch(1), only(channels));
+        let mut builder = Builder::new(Epoch(1), channels);
         let part = feed(&mut builder, &mut State::default(), &session());
         let expected: Vec<Body> = bodies(&whole).into_iter().filter(wanted).collect();
         assert!(!expected.is_empty());
@@ -222,7 +218,7 @@ fn channels_that_are_off_leave_no_gap() {
 
 #[test]
 fn outcomes_from_elsewhere_are_refused() {
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let levels = Events::new().with_levels();
     let error = builder
         .apply(

@@ -2,7 +2,7 @@
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::market::{
-    BookReplica, Builder, Epoch, FeedError, MarketOptions, Message, ReplicaError, Snapshot,
+    BookReplica, Builder, Channels, Epoch, FeedError, Message, ReplicaError, Snapshot,
     SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, State, SymbolId};
@@ -11,7 +11,7 @@ use crate::market::numbers::{SYMBOL, feed, order, session, setup};
 
 /// Starts a feed with an epoch, and returns its first messages.
 fn start(epoch: u64, commands: &[Command]) -> (Builder, State, Vec<Message>) {
-    let mut builder = Builder::new(Epoch(epoch), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(epoch), Channels::default());
     let mut state = State::default();
     let messages = feed(&mut builder, &mut state, commands);
     assert_eq!(builder.epoch(), Epoch(epoch));
@@ -161,7 +161,7 @@ fn an_epoch_that_fell_is_noticed_and_a_snapshot_mends_it() {
 #[test]
 fn what_rested_before_the_feed_is_not_missed_unseen() {
     let (_, mut state, _) = start(1, &session());
-    let mut builder = Builder::from_books(&state.matching, Epoch(2), MarketOptions::default());
+    let mut builder = Builder::from_books(&state.matching, Epoch(2), Channels::default());
     assert_eq!(builder.symbol_sequence(SYMBOL), SymbolSequence(1));
     let mut snapshot = Snapshot::default();
     assert!(builder.snapshot(SYMBOL, usize::MAX, &mut snapshot));

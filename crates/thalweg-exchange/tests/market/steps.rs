@@ -1,7 +1,7 @@
 //! Outcomes that do not belong together are refused, and nothing else is.
 
 use proptest::prelude::*;
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions, OutcomeError};
+use thalweg_exchange::market::{Builder, Channels, Epoch, OutcomeError};
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderId, RemovalReason, ResultCode, State, UserId, apply,
 };
@@ -12,7 +12,7 @@ use crate::market::numbers::{SYMBOL, order, setup};
 #[test]
 fn an_outcome_that_is_missing_or_comes_twice_is_noticed() {
     for (numbers, expected) in [([7, 8, 10], 9), ([7, 8, 8], 9), ([7, 6, 8], 8)] {
-        let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+        let mut builder = Builder::new(Epoch(1), Channels::default());
         assert_eq!(builder.command(), None);
         let mut errors = Vec::new();
         for number in numbers {
@@ -133,7 +133,7 @@ proptest! {
     fn outcomes_of_no_engine_make_no_panic(
         outcomes in prop::collection::vec((command(), prop::collection::vec(event(), 0..4)), 1..14),
     ) {
-        let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+        let mut builder = Builder::new(Epoch(1), Channels::default());
         let [symbols, _] = setup();
         builder.apply(0, &symbols, ResultCode::Success, &Events::new()).expect("a symbol");
         for (number, (command, events)) in (1..).zip(&outcomes) {
@@ -154,7 +154,7 @@ fn what_is_removed_takes_no_memory() {
         unreachable!("a batch of symbols");
     };
     let mut state = State::default();
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let mut events = Events::new().with_levels();
     let mut kept = 0;
     let mut number = 0;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thalweg_exchange::book::{Book, Level};
 use thalweg_exchange::market::{
-    BestPrices, Body, BookReplica, Builder, Epoch, GapDetector, KnownDepth, MarketOptions, Message,
+    BestPrices, Body, BookReplica, Builder, Channels, Epoch, GapDetector, KnownDepth, Message,
     Quote, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
@@ -35,7 +35,7 @@ impl World {
     pub(crate) fn new(rules: Rules) -> Self {
         Self {
             state: State::new(rules),
-            builder: Builder::new(Epoch(1), MarketOptions::default()),
+            builder: Builder::new(Epoch(1), Channels::default()),
             events: Events::new().with_levels(),
             known: BTreeMap::new(),
             feed: GapDetector::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use thalweg::pipeline::Placement;
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions};
+use thalweg_exchange::market::{Builder, Channels, Epoch};
 use thalweg_exchange::service::{
     self, EVENTS_IN_FLIGHT, EVENTS_KEPT, Service, SharedOptions, SharedService,
 };
@@ -53,7 +53,7 @@ fn allocates_nothing(is_timed: bool) {
         levels: true,
         ..service::ServiceOptions::default()
     };
-    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut builder = Builder::new(Epoch(1), Channels::default());
     let mut service = Service::start(unbounded(), options, move |outcome| {
         let command = outcome.command;
         let events = outcome.events;

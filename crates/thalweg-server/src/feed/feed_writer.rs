@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thalweg_exchange::codec::{MESSAGE_BYTES_MAX, encode_message, encode_snapshot, snapshot_bytes};
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions, OutcomeError, Snapshot};
+use thalweg_exchange::market::{Builder, Epoch, OutcomeError, Snapshot};
 use thalweg_exchange::service::Outcome;
 use thalweg_exchange::{Command, ResultCode, State, SymbolId};
 
@@ -29,13 +29,9 @@ pub(crate) struct FeedWriter {
 impl FeedWriter {
     /// Goes on from a state: the books' snapshots are what the feed begins with.
     pub(crate) fn new(state: &State, feed: Arc<Feed>) -> Self {
-        let options = MarketOptions {
-            channels: feed.channels,
-            ..MarketOptions::default()
-        };
         let books = state.matching.books();
         Self {
-            builder: Builder::from_books(&state.matching, feed.epoch(), options),
+            builder: Builder::from_books(&state.matching, feed.epoch(), feed.channels),
             symbols: books.iter().map(|book| book.spec().id).collect(),
             feed,
             bytes: Vec::new(),
