@@ -6,6 +6,9 @@ use crate::input::each;
 use crate::input::lines::Lines;
 use crate::output::Output;
 use crate::source::Source;
+use crate::views::query::side_name;
+use crate::views::rows;
+use serde_json::Value;
 use std::io::{self, BufWriter, Write};
 use std::iter;
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, ExecutionReports};
@@ -36,13 +39,11 @@ impl<W: Write> Writer<W> {
     }
 
     fn write(&mut self, record: &Record) -> io::Result<()> {
-        if self.form == Form::JsonLines {
-            return writeln!(self.out, "{}", record.json(None));
-        }
-        let values = record
-            .values()
-            .map(|value| value.map_or_else(String::new, |value| value.0));
-        writeln!(self.out, "{}", values.join(","))
+        let line = match self.form {
+            Form::Csv => rows::csv(&record.values()),
+            Form::JsonLines => record.json(None),
+        };
+        writeln!(self.out, "{line}")
     }
 }
 
@@ -235,31 +236,26 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Returns the values in the order of the columns, each with whether it is a number.
-    pub(crate) fn values(&self) -> [Option<(String, bool)>; COLUMNS.len()] {
-        fn number(value: Option<impl ToString>) -> Option<(String, bool)> {
-            value.map(|value| (value.to_string(), true))
-        }
-        let text = |value: Option<&str>| value.map(|value| (value.to_owned(), false));
-        let side = |side| if side == Action::Bid { "buy" } else { "sell" };
+    /// Returns the values in the order of the columns.
+    fn values(&self) -> [Value; COLUMNS.len()] {
         [
-            text(Some(self.record)),
-            number(self.command),
-            number(self.line),
-            text(self.name),
-            number(self.user),
-            number(self.symbol),
-            number(self.order),
-            text(self.side.map(side)),
-            number(self.price),
-            number(self.size),
-            number(self.left),
-            number(self.filled),
-            text(self.trade.as_deref()),
-            text(self.role),
-            text(self.result),
-            number(self.currency),
-            number(self.amount),
+            self.record.into(),
+            self.command.into(),
+            self.line.into(),
+            self.name.into(),
+            self.user.into(),
+            self.symbol.into(),
+            self.order.into(),
+            self.side.map(side_name).into(),
+            self.price.into(),
+            self.size.into(),
+            self.left.into(),
+            self.filled.into(),
+            self.trade.clone().into(),
+            self.role.into(),
+            self.result.into(),
+            self.currency.into(),
+            self.amount.into(),
         ]
     }
 
@@ -291,29 +287,20 @@ impl Record {
     /// Formats the record for people: its name, then names and values. `number`, which has a name
     /// of its own, comes first.
     pub(crate) fn text(&self, number: Option<(&str, u64)>) -> String {
-        let mut text = self.record.to_owned();
         let number = number.map(|(name, number)| format!(" {name} {number}"));
-        text += &number.unwrap_or_default();
-        let values = COLUMNS.iter().zip(self.values()).skip(1);
-        for (name, value) in values.filter_map(|(name, value)| Some((name, value?.0))) {
-            text += " ";
-            text += name;
-            text += " ";
-            text += &value;
-        }
-        text
+        let shown = rows::named(&COLUMNS[1..], &self.values()[1..]);
+        let text = format!("{}{} {shown}", self.record, number.unwrap_or_default());
+        text.trim_end().to_owned()
     }
 
-    /// Formats the record as a JSON object.
+    /// Formats the record as a JSON object, `number` last.
     pub(crate) fn json(&self, number: Option<(&str, u64)>) -> String {
-        let number = number.map(|(name, number)| format!("\"{name}\":{number}"));
-        let values = COLUMNS.iter().zip(self.values());
-        let values = values.filter_map(|(name, value)| match value? {
-            (value, true) => Some(format!("\"{name}\":{value}")),
-            (value, false) => Some(format!("\"{name}\":\"{value}\"")),
-        });
-        let fields: Vec<String> = values.chain(number).collect();
-        format!("{{{}}}", fields.join(","))
+        let mut object = rows::json(&COLUMNS, &self.values());
+        if let Some((name, number)) = number {
+            object.pop();
+            object += &format!(",\"{name}\":{number}}}");
+        }
+        object
     }
 
     fn of_order(record: &'static str, symbol: SymbolId, place: &Place) -> Record {

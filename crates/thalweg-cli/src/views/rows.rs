@@ -54,29 +54,24 @@ impl<const N: usize> Rows<N> {
 
     /// Prints all: with a title where it is for people, who see a table.
     pub(crate) fn print(&self, format: ListFormat, title: &str) -> Result<(), Failure> {
+        let lines = self.rows.iter().map(|row| self.line(format, row));
         let text = match format {
             ListFormat::Text if self.is_empty() => format!("{title}\n"),
             ListFormat::Text => format!("{title}\n{}", self.table()),
-            ListFormat::Json => self.rows.iter().map(|row| self.json(row)).collect(),
-            ListFormat::Csv => self.names() + &self.rows.iter().map(csv).collect::<String>(),
+            ListFormat::Json => lines.collect(),
+            ListFormat::Csv => self.names() + &lines.collect::<String>(),
         };
         print(text.as_bytes())
     }
 
     /// Returns a record as a line; for people, with the name of each value.
     pub(crate) fn line(&self, format: ListFormat, row: &[Value; N]) -> String {
-        match format {
-            ListFormat::Json => self.json(row),
+        let line = match format {
+            ListFormat::Json => json(&self.columns, row),
             ListFormat::Csv => csv(row),
-            ListFormat::Text => {
-                let pairs = self.columns.iter().zip(row);
-                let shown = pairs.filter(|(_, value)| !value.is_null());
-                let shown: Vec<String> = shown
-                    .map(|(name, value)| format!("{name} {}", text(value)))
-                    .collect();
-                shown.join(" ") + "\n"
-            }
-        }
+            ListFormat::Text => named(&self.columns, row),
+        };
+        line + "\n"
     }
 
     /// Returns the line of names that CSV begins with.
@@ -94,20 +89,29 @@ impl<const N: usize> Rows<N> {
         }
         table
     }
-
-    fn json(&self, row: &[Value; N]) -> String {
-        let pairs = self.columns.iter().zip(row);
-        let fields: Vec<String> = pairs
-            .filter(|(_, value)| !value.is_null())
-            .map(|(name, value)| format!("\"{name}\":{value}"))
-            .collect();
-        format!("{{{}}}\n", fields.join(","))
-    }
 }
 
-fn csv<const N: usize>(row: &[Value; N]) -> String {
-    let values: Vec<String> = row.iter().map(text).collect();
-    values.join(",") + "\n"
+/// Returns the pairs of a name and a value that applies.
+fn pairs<'r>(columns: &'r [&str], row: &'r [Value]) -> impl Iterator<Item = (&'r str, &'r Value)> {
+    let pairs = columns.iter().copied().zip(row);
+    pairs.filter(|(_, value)| !value.is_null())
+}
+
+/// Returns a record as a JSON object.
+pub(crate) fn json(columns: &[&str], row: &[Value]) -> String {
+    let fields = pairs(columns, row).map(|(name, value)| format!("\"{name}\":{value}"));
+    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+}
+
+/// Returns a record for people, with the name of each value.
+pub(crate) fn named(columns: &[&str], row: &[Value]) -> String {
+    let shown = pairs(columns, row).map(|(name, value)| format!("{name} {}", text(value)));
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a record as values between commas.
+pub(crate) fn csv(row: &[Value]) -> String {
+    row.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 fn text(value: &Value) -> String {
