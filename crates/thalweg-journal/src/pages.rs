@@ -106,7 +106,7 @@ impl OpenBlock {
         self.count += 1;
     }
 
-    /// The closure that filled it has panicked.
+    /// What was claimed was not finished: for one, the closure that filled it has panicked.
     #[cold]
     fn forget_claim(&mut self) {
         let (from, to) = (self.used, self.claimed);

@@ -649,12 +649,17 @@ pub(super) mod tests {
         }
     }
 
-    fn sessions(answers_kept: u32) -> (Sessions, SessionSlot) {
+    fn empty(answers_kept: u32) -> (Sessions, SessionSlot) {
         let mut sessions = Sessions::new(&SessionLimits {
             answers_kept,
             ..SessionLimits::default()
         });
         let slot = sessions.open(KEY);
+        (sessions, slot)
+    }
+
+    fn sessions(answers_kept: u32) -> (Sessions, SessionSlot) {
+        let (mut sessions, slot) = empty(answers_kept);
         for sequence in [2, 3, 7, 9] {
             sessions.note(slot, answer(sequence));
         }
@@ -676,6 +681,39 @@ pub(super) mod tests {
         assert_eq!(of(2, 5), Some(Err(Refusal::AnswerGone)));
         assert_eq!(of(1, 5), Some(Err(Refusal::AnswerGone)));
         assert_eq!(of(10, 5), None, "it may be in flight");
+    }
+
+    #[test]
+    fn repeats_have_their_answers_wherever_the_list_begins() {
+        for count in 1..=9 {
+            let (mut sessions, slot) = empty(3);
+            (1..=count).for_each(|of| sessions.note(slot, answer(2 * of)));
+            let mut fewer = Sessions::new(&SessionLimits {
+                answers_kept: 2,
+                ..SessionLimits::default()
+            });
+            assert_eq!(fewer.add(sessions.list[0].clone()), slot);
+            for (sessions, kept) in [(sessions, 3), (fewer, 2)] {
+                for sequence in 1..=2 * count {
+                    let first = sessions.first_answer(slot, sequence, |_| 5);
+                    let first = first.expect("it was executed");
+                    let expected = match sequence {
+                        gone if gone + 2 * kept <= 2 * count => Err(Refusal::AnswerGone),
+                        odd if odd % 2 == 1 => Err(Refusal::NotExecuted),
+                        even => Ok(100 + even),
+                    };
+                    assert_eq!(
+                        first.map(|first| first.number),
+                        expected,
+                        "{count}: {sequence}"
+                    );
+                }
+                let answers = sessions.kept(&sessions.list[0]).1;
+                let rising = (1..=2 * count).filter(|of| of % 2 == 0);
+                let skipped = (count.saturating_sub(kept)) as usize;
+                assert!(answers.map(|one| one.sequence).eq(rising.skip(skipped)));
+            }
+        }
     }
 
     #[test]

@@ -232,3 +232,138 @@ fn a_run_goes_on_behind_what_is_refused() {
     ];
     assert_eq!(results.collect::<Vec<_>>(), expected);
 }
+
+/// Notes each call of an exchange: of outcomes, which commands, which have stamps, and whose
+/// reports; of an answer, its tag.
+fn calls_noted(calls: &Arc<Mutex<Vec<String>>>) -> impl FnMut(Published<'_>) + Send + 'static {
+    let calls = Arc::clone(calls);
+    move |published| {
+        let mut call = String::new();
+        match published {
+            Published::Outcomes(outcomes) => {
+                for executed in outcomes {
+                    let (outcome, reports) = (&executed.outcome, executed.reports);
+                    let number = outcome.sequence;
+                    assert!(
+                        outcome
+                            .reports()
+                            .eq(reports.iter().map(ReportFrame::report))
+                    );
+                    let stamped = if outcome.stamps.is_some() { "!" } else { "" };
+                    let _ = write!(call, " {number}{stamped}");
+                    for report in reports {
+                        let _ = write!(call, "+{}", report.number.0);
+                    }
+                    if let Some(stamps) = outcome.stamps {
+                        assert!(stamps.journaled >= stamps.settled && stamps.settled > 0);
+                    }
+                }
+            }
+            Published::Answer { tag, .. } => _ = write!(call, "answer {tag}"),
+            Published::ChunkEnd => call += "end",
+            _ => return,
+        }
+        calls.lock().expect("no panic").push(call);
+    }
+}
+
+/// Takes a query without publishing anything.
+fn ask<S: Storage>(exchange: &mut Exchange<S>, tag: u64) {
+    let number = exchange.owner.number;
+    let slot = exchange.in_flight.take();
+    (slot.number, slot.tag, slot.taken) = (number, tag, 0);
+    slot.question = Some(Box::new(Question {
+        query: Query::Totals,
+        answered: None,
+    }));
+}
+
+#[test]
+fn queries_and_stamped_commands_part_what_is_published_together() {
+    let mut options = options(1_024, SyncMode::Never, 64);
+    options.service.sample_every = 5;
+    let calls = Arc::default();
+    let opened = Exchange::open_in(SimDisk::new(), options, calls_noted(&calls));
+    let (mut exchange, _) = opened.expect("it is new");
+    let cancel = Command::cancel(UserId(1), SymbolId(1), OrderId(7));
+    // A slot had a query before it has a command, and the other way around.
+    for round in 0..3_u64 {
+        (round == 0).then(|| ask(&mut exchange, 90));
+        for at in 0..12 {
+            let (key, sequence) = (KEYS[0], ClientSequence(1 + 12 * round + at));
+            let request = Submission {
+                origin: Origin::Session { key, sequence },
+                // Every third one has no report.
+                command: if at % 3 == 1 { &Command::Nop } else { &cancel },
+                tag: at,
+            };
+            exchange.admit(request, 0).expect("there is room");
+            [2, 4, 5].contains(&at).then(|| ask(&mut exchange, at));
+        }
+        exchange.execute();
+        exchange.publish().expect("it goes on");
+        assert_eq!(exchange.in_flight.waiting_events(), 0);
+    }
+    let calls = std::mem::take(&mut *calls.lock().expect("no panic"));
+    let expected = [
+        "answer 90",
+        " 0!+1",
+        " 1 2+2",
+        "answer 2",
+        " 3+3 4",
+        "answer 4",
+        " 5!+4",
+        "answer 5",
+        " 6+5 7 8+6 9+7",
+        " 10!",
+        " 11+8",
+        "end",
+    ];
+    assert_eq!(calls[..expected.len()], expected, "{calls:?}");
+    let outcomes = calls.iter().filter(|call| call.starts_with(' '));
+    let commands = outcomes.flat_map(|call| call.split_whitespace());
+    let number = |command: &str| command.split(['!', '+']).next().map(str::to_owned);
+    let numbers = commands.filter_map(number);
+    assert!(
+        numbers.eq((0..36).map(|number| number.to_string())),
+        "{calls:?}"
+    );
+    let stamped = calls.iter().filter(|call| call.contains('!')).count() as u64;
+    assert_eq!(stamped, 8);
+    let stats = exchange.stage_times.stats(36);
+    assert_eq!(stats.end_to_end_ns.count(), stamped);
+}
+
+#[test]
+fn an_exchange_whose_closure_panics_amid_a_run_publishes_no_more_outcomes() {
+    let calls = Arc::<Mutex<Vec<u64>>>::default();
+    let noted = Arc::clone(&calls);
+    let publish = move |published: Published<'_>| {
+        if let Published::Outcomes(outcomes) = published {
+            outcomes.for_each(|executed| {
+                let number = executed.outcome.sequence;
+                noted.lock().expect("no panic").push(number);
+                if number == 5 {
+                    resume_unwind(Box::new("a closure"));
+                }
+            });
+        }
+    };
+    let opened = Exchange::open_in(SimDisk::new(), options(9, SyncMode::Never, 64), publish);
+    let (mut exchange, _) = opened.expect("it is new");
+    let request = |tag| Submission {
+        origin: Origin::Engine,
+        command: &Command::Nop,
+        tag,
+    };
+    let submit = AssertUnwindSafe(|| exchange.submit_many((0..10).map(request), |_, _| ()));
+    assert!(catch_unwind(submit).is_err());
+    for _ in 0..2 {
+        let next = exchange.submit(Origin::Engine, &Command::Nop, 0);
+        let stopped = matches!(next, Err(SubmitError::Failed(ExchangeError::Panicked)));
+        assert!(stopped, "{next:?}");
+    }
+    assert!(!exchange.reports.is_poisoned(), "the closure has no lock");
+    drop(exchange);
+    assert_eq!(*calls.lock().expect("no panic"), [0, 1, 2, 3, 4, 5]);
+}
