@@ -708,6 +708,8 @@ pub(super) mod tests {
                         "{count}: {sequence}"
                     );
                 }
+                let listed = sessions.list[0].answers.len() as u64;
+                assert!(listed <= kept + 1, "a list does not grow on: {listed}");
                 let answers = sessions.kept(&sessions.list[0]).1;
                 let rising = (1..=2 * count).filter(|of| of % 2 == 0);
                 let skipped = (count.saturating_sub(kept)) as usize;

@@ -542,31 +542,164 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::{iter, thread};
 
-    use thalweg_exchange::Events;
+    use thalweg_exchange::codec::REPORT_BYTES;
     use thalweg_exchange::market::{Channels, Epoch};
     use thalweg_exchange::service::{Outcome, Stamps};
+    use thalweg_exchange::session::ReportNumber;
+    use thalweg_exchange::{Events, State};
     use thalweg_measure::clock::Clock;
 
     use super::*;
     use crate::drop_copy;
 
-    #[test]
-    fn a_trace_ends_behind_all_that_publishing_does() {
-        let copy = Arc::new(Mutex::new(drop_copy::new(Epoch(1)).0));
-        let execution = Arc::<ExecutionTimes>::default();
-        let mut publisher = Publisher {
+    fn publisher() -> Publisher {
+        Publisher {
             mailbox: Mailbox::default(),
             outgoing: Outgoing::default(),
             feed: Arc::new(Feed::new(Epoch(1), Channels::default(), 1, 2)),
             feed_writer: None,
             follows: false,
             flow: None,
-            copy: Some(Arc::clone(&copy)),
+            copy: None,
             open_order_queries: OpenOrderQueries::default(),
-            execution: Arc::clone(&execution),
+            execution: Arc::default(),
             readers: Arc::default(),
             last_reader: LastReader::default(),
             time_set: Arc::default(),
+        }
+    }
+
+    const TRADER: SessionKey = SessionKey::new(Role::Trade, 7, 0);
+    const ADMIN: SessionKey = SessionKey::new(Role::Admin, 1, 0);
+
+    /// Returns the outcome of a command with this number, with a report of users 7 and 8 each.
+    fn executed<'p>(
+        number: u64,
+        command: &'p Command,
+        reports: &'p [ReportFrame],
+        events: &'p Events,
+    ) -> Executed<'p> {
+        let key = match number {
+            0 | 1 => Some((TRADER, 70)),
+            2 => Some((ADMIN, 10)),
+            _ => None,
+        };
+        let sequence = ClientSequence(1 + number);
+        Executed {
+            outcome: Outcome {
+                sequence: number,
+                tag: key.map_or(0, |(_, tag)| tag),
+                due: 0,
+                command,
+                stamps: None,
+                result: ResultCode::Success,
+                events,
+            },
+            origin: key.map_or(Origin::Engine, |(key, _)| Origin::Session { key, sequence }),
+            reports,
+        }
+    }
+
+    /// Has a publisher take four outcomes at once: two of a trader, one of an administrator and one
+    /// of the exchange. Returns the outcomes that it answers and the reports, in order.
+    fn delivered(publisher: &mut Publisher) -> String {
+        publisher.readers.set(UserId(7), true);
+        let reports: Vec<ReportFrame> = (1..=4)
+            .flat_map(|number| [7, 8].map(|user| report(user, number)))
+            .collect();
+        let (clock, events) = (Command::Clock { time: 5 }, Events::default());
+        let outcomes = reports.chunks(2).zip(0..);
+        let outcomes = outcomes.map(|(own, at)| executed(at, &clock, own, &events));
+        publisher.take_outcomes(outcomes);
+        let Outgoing {
+            deliveries,
+            bytes,
+            next_command,
+            ..
+        } = &publisher.outgoing;
+        assert_eq!(*next_command, 4);
+        let (mut rest, mut all) = (&bytes[..], String::new());
+        for delivery in deliveries {
+            let (what, length) = match delivery {
+                Delivery::Answers { tag, key, bytes } => {
+                    assert_eq!(*key, if *tag == 70 { TRADER } else { ADMIN });
+                    (format!("{} to {tag}", bytes / ANSWER_BYTES), *bytes)
+                }
+                Delivery::Report(user) => (format!("report of {}", user.0), NUMBERED_REPORT_BYTES),
+                Delivery::Audit(_, key) => (format!("audit of {}", key.holder), 0),
+                Delivery::Answered(..) => ("answer".to_owned(), 0),
+            };
+            rest = rest.split_at(length).1;
+            all += &format!("{what}, ");
+        }
+        assert!(rest.is_empty());
+        all
+    }
+
+    fn report(user: i64, number: u64) -> ReportFrame {
+        ReportFrame {
+            number: ReportNumber(number),
+            owner: UserId(user),
+            frame: [0; REPORT_BYTES],
+        }
+    }
+
+    #[test]
+    fn who_watches_changes_nothing_for_sessions() {
+        let all = "1 to 70, report of 7, 1 to 70, report of 7, 1 to 10, audit of 1, \
+                   report of 7, report of 7, ";
+        let mut alone = publisher();
+        assert_eq!(delivered(&mut alone), all);
+        // ORDERING: Relaxed; the same thread.
+        assert_eq!(alone.time_set.load(Ordering::Relaxed), 5);
+        let copy = Arc::new(Mutex::new(drop_copy::new(Epoch(1)).0));
+        let mut copied = Publisher {
+            copy: Some(copy),
+            ..publisher()
+        };
+        assert_eq!(delivered(&mut copied), all);
+        assert_eq!(copied.outgoing.copied, [(TRADER, 4), (ADMIN, 2)]);
+    }
+
+    #[test]
+    fn market_data_begin_with_the_first_outcome_behind_their_start() {
+        let mut fed = publisher();
+        let writer = FeedWriter::new(&State::default(), Arc::clone(&fed.feed));
+        fed.feed.start(writer);
+        delivered(&mut fed);
+        let (command, events) = (Command::Nop, Events::default());
+        let mut writer = fed.feed_writer.expect("nothing is missing");
+        let mut take = |number| writer.take(&executed(number, &command, &[], &events).outcome);
+        assert!(take(3).is_err(), "it came");
+        assert!(take(4).is_ok());
+    }
+
+    #[test]
+    fn who_answers_elsewhere_is_not_answered_here() {
+        let reports = "report of 7, ".repeat(4);
+        let mut follower = Publisher {
+            follows: true,
+            ..publisher()
+        };
+        assert_eq!(delivered(&mut follower), reports);
+        let counts = Arc::<FlowCounts>::default();
+        let mut market = Publisher {
+            flow: Some((TRADER, Arc::clone(&counts))),
+            ..publisher()
+        };
+        let others = "report of 7, report of 7, 1 to 10, audit of 1, report of 7, report of 7, ";
+        assert_eq!(delivered(&mut market), others);
+        assert_eq!(counts.all()[0], ("commands", 2));
+    }
+
+    #[test]
+    fn a_trace_ends_behind_all_that_publishing_does() {
+        let copy = Arc::new(Mutex::new(drop_copy::new(Epoch(1)).0));
+        let execution = Arc::<ExecutionTimes>::default();
+        let mut publisher = Publisher {
+            copy: Some(Arc::clone(&copy)),
+            execution: Arc::clone(&execution),
+            ..publisher()
         };
         assert_eq!(execution.traces.take(), [], "somebody watches");
         let due = Clock::global().ticks();

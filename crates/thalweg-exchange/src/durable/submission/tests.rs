@@ -112,8 +112,11 @@ fn outcome(
             let outcome = &executed.outcome;
             let (number, tag, result) = (outcome.sequence, outcome.tag, outcome.result);
             let (origin, reports) = (executed.origin, executed.reports);
-            let own = outcome.reports().map(|report| report.owner);
-            assert!(own.eq(reports.iter().map(|report| report.owner)));
+            assert!(
+                outcome
+                    .reports()
+                    .eq(reports.iter().map(ReportFrame::report))
+            );
             let reports: Vec<_> = reports
                 .iter()
                 .map(|one| (one.number, one.report()))
