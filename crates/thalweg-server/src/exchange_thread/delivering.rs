@@ -662,6 +662,26 @@ mod tests {
     }
 
     #[test]
+    fn answers_in_a_row_are_together_for_each_session_and_a_refused_time_is_none() {
+        let mut publisher = publisher();
+        let (clock, events) = (Command::Clock { time: 5 }, Events::default());
+        let outcomes = (0..3).map(|number| {
+            let mut refused = executed(number, &clock, &[], &events);
+            refused.outcome.result = ResultCode::MatchingUnknownOrderId;
+            refused
+        });
+        publisher.take_outcomes(outcomes);
+        let all = publisher.outgoing.deliveries.iter();
+        let all = all.map(|delivery| match delivery {
+            Delivery::Answers { tag, key, bytes } => Some((*tag, *key, bytes / ANSWER_BYTES)),
+            _ => None,
+        });
+        assert!(all.eq([Some((70, TRADER, 2)), Some((10, ADMIN, 1)), None]));
+        // ORDERING: Relaxed; the same thread.
+        assert_eq!(publisher.time_set.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
     fn market_data_begin_with_the_first_outcome_behind_their_start() {
         let mut fed = publisher();
         let writer = FeedWriter::new(&State::default(), Arc::clone(&fed.feed));
@@ -743,5 +763,7 @@ mod tests {
         let noted = execution.traces.take();
         assert_eq!(noted.len(), 1);
         assert!(noted[0].total >= Clock::global().ns(released - due));
+        let counts = execution.parts().map(|(_, times)| times.count());
+        assert_eq!(counts, [1; 3], "a command with a trace is among the times");
     }
 }
