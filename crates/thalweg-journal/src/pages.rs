@@ -106,7 +106,7 @@ impl OpenBlock {
         self.count += 1;
     }
 
-    /// What was claimed was not finished: for one, the closure that filled it has panicked.
+    /// Clears bytes that were claimed and not finished: where a closure has panicked, for one.
     #[cold]
     fn forget_claim(&mut self) {
         let (from, to) = (self.used, self.claimed);

@@ -232,3 +232,13 @@ fn nothing_is_finished_that_was_not_claimed() {
     guard.finish();
     guard.finish();
 }
+
+#[test]
+#[should_panic(expected = "a record is claimed first")]
+fn a_claim_is_forgotten_behind_which_one_found_no_room() {
+    let journal = open(&SimDisk::new());
+    let mut guard = journal.lock_appends().expect("it goes on");
+    guard.claim(3).expect("there is room");
+    assert_eq!(guard.claim(1 << 30), None);
+    guard.finish();
+}

@@ -111,16 +111,10 @@ fn outcome(
         for executed in outcomes {
             let outcome = &executed.outcome;
             let (number, tag, result) = (outcome.sequence, outcome.tag, outcome.result);
-            let (origin, reports) = (executed.origin, executed.reports);
-            assert!(
-                outcome
-                    .reports()
-                    .eq(reports.iter().map(ReportFrame::report))
-            );
-            let reports: Vec<_> = reports
-                .iter()
-                .map(|one| (one.number, one.report()))
-                .collect();
+            let (origin, frames) = (executed.origin, executed.reports);
+            let reports = frames.iter().map(ReportFrame::report);
+            assert!(outcome.reports().eq(reports.clone()));
+            let reports: Vec<_> = frames.iter().map(|one| one.number).zip(reports).collect();
             let mut output = output.lock().expect("no panic");
             let _ = writeln!(output, "{number} {tag} {result:?} {origin:?} {reports:?}");
         }
