@@ -245,7 +245,7 @@ pub(crate) fn parse(line: &[OsString]) -> Result<Arguments, clap::Error> {
 
 /// Options and commands that were renamed or removed: the former name, the one that takes its
 /// place, and the text of the error.
-const FORMER: [(&str, &str, &str); 9] = [
+const FORMER: [(&str, &str, &str); 10] = [
     ("cut", "truncate", "is called 'truncate'"),
     ("--json", "format", "is called '--format json'"),
     ("--out", "output", "is called '--output'"),
@@ -259,6 +259,12 @@ const FORMER: [(&str, &str, &str); 9] = [
     ("--users", "user", "is called '--user'"),
     ("--risk-shards", "placement", NO_SHARDS),
     ("--match-shards", "placement", NO_SHARDS),
+    // Of `exchange conform`: others with rules have placements.
+    (
+        "--placement",
+        "rules",
+        "is gone, as each gives the same: 'exchange run' and 'exchange sweep' have it",
+    ),
 ];
 const NO_SHARDS: &str = "is gone, as the exchange executes on one thread: '--placement' says on \
                          which";
@@ -374,6 +380,10 @@ mod tests {
             (
                 "exchange sweep --match-shards",
                 "'--placement' says on which",
+            ),
+            (
+                "exchange conform a.csv --placement=threads:2",
+                "'--placement' is gone, as each gives the same: 'exchange run' and",
             ),
         ] {
             let refused = parse(&words(&format!("thalweg {line}"))).expect_err("a former name");
