@@ -1,6 +1,6 @@
-//! Atomics: every one says why it is right. Unsafe code is the lints': `unsafe_code` keeps it in
-//! the modules that allow it, and clippy's `undocumented_unsafe_blocks` and `missing_safety_doc`
-//! have it say why it is right.
+//! Unsafe code and atomics: every one says why it is right. Lints look at unsafe code, too:
+//! `unsafe_code` keeps it in the modules that allow it, and clippy has it say why it is right, but
+//! only where it is compiled for this processor, and not for models.
 
 use super::policy::{ORDERING_LINES_ABOVE_MAX, ORDERINGS_ALLOWED, ORDERINGS_NAMED_IN, within};
 use super::rule::{Findings, Rule};
@@ -8,6 +8,11 @@ use super::rust_lexer::Kind;
 use super::source::{Rust, Tree};
 
 pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        name: "unsafe-comment",
+        summary: "an unsafe block or impl says why it is right, in a SAFETY comment",
+        check: unsafe_comment,
+    },
     Rule {
         name: "ordering-comment",
         summary: "an atomic access names its partner in an ORDERING comment (not in tests)",
@@ -19,6 +24,24 @@ pub(crate) const RULES: &[Rule] = &[
         check: ordering_name,
     },
 ];
+
+fn unsafe_comment(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        for at in 0..rust.tokens.len() {
+            let opens = |word| rust.reads(at, &["unsafe", word]);
+            if !opens("{") && !opens("impl") {
+                continue;
+            }
+            let line = rust.tokens[at].line;
+            let above = rust.comments_above(line, true).into_iter();
+            let mut comments = above.chain(rust.comments_on(line..=line));
+            if !comments.any(|comment| comment.text.contains("SAFETY:")) {
+                let message = "unsafe code without a SAFETY comment above it".to_owned();
+                findings.add(&file.path, line, message);
+            }
+        }
+    }
+}
 
 fn ordering_comment(tree: &Tree, findings: &mut Findings) {
     for (file, rust) in tree.rust() {
@@ -108,13 +131,24 @@ fn has_ordering(rust: &Rust, line: usize, last: usize) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::rule::case::Case;
+    use super::super::rule::case::{Case, in_rust};
 
     pub(crate) fn cases() -> Vec<Case> {
-        [ordering_cases(), name_cases()]
+        [comment_cases(), ordering_cases(), name_cases()]
             .into_iter()
             .flatten()
             .collect()
+    }
+
+    fn comment_cases() -> Vec<Case> {
+        let (rejects, accepts) = in_rust("unsafe-comment");
+        vec![
+            rejects(2, "fn a() {\n    unsafe { b() }\n}\n"),
+            rejects(2, "#[cfg(loom)]\nunsafe impl Send for A {}\n"),
+            rejects(3, "// SAFETY: rule 1.\nb();\nunsafe { c() }\n"),
+            accepts("// SAFETY: rule 1,\n// and 2.\nlet a =\n unsafe { b() };\n"),
+            accepts("// `unsafe { a() }`\nlet a = \"unsafe { a() }\";\n"),
+        ]
     }
 
     fn ordering_cases() -> Vec<Case> {
