@@ -1,7 +1,9 @@
 //! `cargo dev gate`: what a change passes before it lands. Steps whose tool is not there say so.
 
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
-use std::{env, fs, iter, process};
+use std::{env, iter, process};
 
 use crate::api;
 use crate::clients;
@@ -239,6 +241,7 @@ fn unoptimised(command: &str) -> String {
 /// Compiled files are linked, since nothing writes into one; cargo writes into its own notes.
 fn share_dependencies(workspace: &Workspace, to: &Path) -> Result<(), String> {
     let (from, to) = (workspace.target.join("debug"), to.join("debug"));
+    let _no_build = locked(&from).map_err(|error| format!("{}: {error}", from.display()))?;
     let _ = fs::remove_dir_all(&to);
     fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", to.display()))?;
     for (folder, how) in [("deps", "-al"), ("build", "-a"), (".fingerprint", "-a")] {
@@ -248,6 +251,16 @@ fn share_dependencies(workspace: &Workspace, to: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Waits until cargo does not build in a folder, and takes its lock, so that files do not go while
+/// they are copied. Returns `None` where cargo has not built anything.
+fn locked(folder: &Path) -> io::Result<Option<File>> {
+    match File::open(folder.join(".cargo-lock")) {
+        Ok(lock) => lock.lock().map(|()| Some(lock)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Packages of the workspace that its profile has optimised, for tests that run long.
@@ -319,6 +332,8 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -327,6 +342,34 @@ mod tests {
         assert_eq!(unoptimised("thalweg a --release"), "thalweg a --release");
         let install = unoptimised("cargo install --locked --path a");
         assert_eq!(install, "cargo install --debug --locked --path a");
+    }
+
+    #[test]
+    fn cargo_does_not_build_while_its_lock_is_held() {
+        let name = format!("thalweg-gate-lock-{}", process::id());
+        let scratch = Scratch(env::temp_dir().join(name));
+        fs::create_dir_all(&scratch.0).unwrap();
+        assert!(locked(&scratch.0).unwrap().is_none());
+        let of_cargo = File::create(scratch.0.join(".cargo-lock")).unwrap();
+        let held = locked(&scratch.0).unwrap();
+        let refused = of_cargo.try_lock();
+        assert!(
+            matches!(refused, Err(fs::TryLockError::WouldBlock)),
+            "{refused:?}"
+        );
+        drop(held);
+        of_cargo.try_lock().unwrap();
+    }
+
+    #[test]
+    fn what_the_profile_optimises_is_not_optimised_in_the_clone() {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+        let manifest = fs::read_to_string(manifest).unwrap();
+        let (_, section) = manifest.split_once("[profile.dev.package]\n").unwrap();
+        let lines = section.lines().take_while(|line| !line.starts_with('['));
+        let names = lines.filter_map(|line| Some(line.split_once(".opt-level")?.0));
+        let ours = names.filter(|name| name.starts_with("thalweg-"));
+        assert_eq!(BTreeSet::from_iter(ours), BTreeSet::from(OPTIMISED));
     }
 
     #[test]
