@@ -350,7 +350,7 @@ fn facts(options: &Run, source: Source, mut outcome: RunOutcome, hash: u64) -> (
         finding = Finding::Negative;
     }
     let mut facts = Facts {
-        version: 2,
+        version: 3,
         explanation: None,
         machine: Machine::default(),
         input: Input {

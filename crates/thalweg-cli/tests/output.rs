@@ -39,7 +39,7 @@ fn text_has_no_escapes_off_a_terminal() {
 fn json_has_units_in_its_keys() {
     let inline = words("--placement inline --rate 200k --format json");
     let facts = thalweg(&[&SHORT[..], &inline].concat()).json();
-    assert_eq!(facts["version"], 2);
+    assert_eq!(facts["version"], 3);
     assert_eq!(facts["input"]["rate_per_s"], 200_000);
     assert_eq!(facts["commands"]["total"], 3_000);
     let latency = &facts["latency"];

@@ -138,7 +138,7 @@ pub(crate) fn facts() -> Facts {
         of: 1000,
     };
     Facts {
-        version: 2,
+        version: 3,
         explanation: Some(explanation()),
         machine: machine(),
         input: Input {
