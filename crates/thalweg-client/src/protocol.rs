@@ -134,7 +134,7 @@ impl Protocol {
         Arc::clone(&self.seen)
     }
 
-    /// Returns bytes to be written.
+    /// Returns the bytes to be written.
     pub(crate) fn out(&self) -> &[u8] {
         &self.out
     }

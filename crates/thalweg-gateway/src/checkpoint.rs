@@ -385,8 +385,7 @@ mod tests {
 
     use super::*;
     use crate::link::tests::{Fixture, SYMBOL};
-    use crate::orders::Order;
-    use crate::orders::UserReport;
+    use crate::orders::{Order, UserReport};
 
     const USER: UserId = UserId(1);
 

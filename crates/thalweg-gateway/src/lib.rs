@@ -33,7 +33,7 @@
 //!
 //! *After a crash.* The log has each order that may have been sent. Those without a report are
 //! found in the reports that the exchange keeps of each user. Then the open orders of each user are
-//! compared with those that the exchange lists in the drop copy (`orders::lists`,
+//! compared with those that the exchange lists in the drop copy (`orders::reconciliation_queue`,
 //! `orders::reconciliation`), as they are whenever reports are lost. An order without a report
 //! whose sequence is above the session's last executed one was never executed, and is forgotten.
 //!

@@ -17,8 +17,7 @@ use tokio::time::timeout;
 use crate::GatewayError;
 use crate::checkpoint::{Checkpoints, Replay};
 use crate::market::Trade;
-use crate::orders::UserReport;
-use crate::orders::{Order, Record};
+use crate::orders::{Order, Record, UserReport};
 use crate::state::{State, now_us};
 use crate::trade_ids::TradeIds;
 

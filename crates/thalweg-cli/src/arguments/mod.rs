@@ -259,7 +259,7 @@ const FORMER: [(&str, &str, &str); 10] = [
     ("--users", "user", "is called '--user'"),
     ("--risk-shards", "placement", NO_SHARDS),
     ("--match-shards", "placement", NO_SHARDS),
-    // Of `exchange conform`: others with rules have placements.
+    // Only `exchange conform` has rules and no placement.
     (
         "--placement",
         "rules",

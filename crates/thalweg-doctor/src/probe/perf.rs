@@ -306,7 +306,7 @@ impl Perf {
         })
     }
 
-    /// Returns the records since the last call, in order for each core.
+    /// Adds the records since the last call to `events`, in order for each core.
     pub(crate) fn drain(&mut self, events: &mut Vec<Event>) {
         for ring in &mut self.rings {
             self.bytes.clear();

@@ -40,7 +40,7 @@ impl<'f> Reader<'f> {
         self.at
     }
 
-    /// Returns bytes that are left.
+    /// Returns how many bytes are left.
     const fn left(&self) -> usize {
         self.frame.len() - self.at
     }

@@ -19,8 +19,7 @@ use thalweg_server::private_files::make_directory;
 use super::checkpoint_part::{self, CheckpointPart};
 use super::fields::{Bytes, Writer, decode_order, decode_trade, encode_order, encode_trade};
 use super::memory::OrderKey;
-use super::order::Order;
-use super::order::UserReport;
+use super::order::{Order, UserReport};
 use crate::GatewayError;
 use crate::market::Trade;
 

@@ -11,7 +11,7 @@ use crate::api::signed;
 use crate::fixture::{Client, Fixture};
 
 const REQUEST: &[u8] = b"GET /api/v3/ping HTTP/1.1\r\nHost: g\r\n\r\n";
-/// ConnectionSlots of the gateway.
+/// The connection slots of the gateway.
 const SLOTS: usize = 16;
 
 async fn fixture() -> Fixture {

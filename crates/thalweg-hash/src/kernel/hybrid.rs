@@ -99,7 +99,7 @@ pub(super) unsafe fn groups<'a, P: Products>(
 /// The products of a group.
 ///
 /// # Safety
-/// Rule 3. `products` are those of an [`GroupProducts`].
+/// Rule 3. `products` are those of a [`GroupProducts`].
 #[inline(always)]
 pub(super) unsafe fn write_group<P: Products>(group: &Group, products: *mut u64) {
     for (slot, stripe) in stripes_of(group).iter().enumerate() {

@@ -34,7 +34,7 @@ impl<'a> Sectors<'a> {
         })
     }
 
-    /// Returns bytes of all sectors.
+    /// Returns how many bytes all sectors have.
     pub(crate) fn bytes(&self) -> u64 {
         self.take as u64 * self.count as u64
     }

@@ -1,6 +1,6 @@
 //! Prefetch: the memory of commands that will soon be executed is loaded into the caches.
 //!
-//! The memory that a command needs lies behind a chain of look-ups: its book, the place in the
+//! The memory that a command needs lies behind a chain of look-ups: its book, the bucket of the
 //! index, the order, the order's neighbours. Each look-up is made for many commands before the next
 //! one, so that their lines come from memory together, and not one after another.
 

@@ -127,8 +127,8 @@ impl SymbolSpec {
 }
 
 impl Taken {
-    /// Returns the quote currency that the taker gets back, the bought that it bought, and the fees
-    /// of both sides, where fees are of the value; `None` where it traded nothing.
+    /// Returns the quote currency that the taker gets back, the base currency that it bought, and
+    /// the fees of both sides, where fees are of the value; `None` where it traded nothing.
     #[inline(never)]
     pub(super) fn paid_by_value(&self, spec: &SymbolSpec, budget: Option<&Place>) -> Option<Paid> {
         let scale = i128::from(spec.quote_scale);

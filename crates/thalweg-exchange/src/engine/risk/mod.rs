@@ -258,7 +258,7 @@ impl Risk {
         Ok(ResultCode::Success)
     }
 
-    /// Returns true where users or symbols are too many for the nearer caches, so that asking ahead
+    /// Returns true where users or symbols are too many for the nearer caches, so that prefetching
     /// pays.
     pub(crate) const fn is_large(&self) -> bool {
         self.users.is_large() || self.symbols.are_many()

@@ -28,7 +28,7 @@ pub(super) struct Taken {
     pub(super) maker_fees: i128,
 }
 
-/// Money that comes back, bought, and fees.
+/// Quote currency that comes back, base currency that was bought, and fees.
 pub(super) type Paid = (i128, i128, i128);
 
 impl Risk {
@@ -354,8 +354,8 @@ impl Taken {
         self.action = Some(action);
     }
 
-    /// Returns the quote currency that the taker gets back, the bought that it bought, and the fees
-    /// of both sides; `None` where it traded nothing.
+    /// Returns the quote currency that the taker gets back, the base currency that it bought, and
+    /// the fees of both sides; `None` where it traded nothing.
     #[inline]
     fn paid_per_lot(&self, spec: &SymbolSpec, budget: Option<&Place>) -> Option<Paid> {
         let scale = i128::from(spec.quote_scale);

@@ -241,7 +241,7 @@ impl Users {
         user.is(uid).then_some(user)
     }
 
-    /// Returns true where users are too many for the nearer caches, so that asking ahead pays.
+    /// Returns true where users are too many for the nearer caches, so that prefetching pays.
     pub(super) const fn is_large(&self) -> bool {
         self.index.is_large()
     }

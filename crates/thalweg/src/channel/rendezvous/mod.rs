@@ -419,7 +419,7 @@ fn is_available<E>(wait: &Wait<(E, Option<ArmRef>)>) -> bool {
     is_open(wait.element.1.as_ref())
 }
 
-/// A waiter with its element and its arm_ref.
+/// A waiter with its element and its [`ArmRef`].
 type Counterpart<E> = Wait<(E, Option<ArmRef>)>;
 
 /// Takes the first waiter that is still available.

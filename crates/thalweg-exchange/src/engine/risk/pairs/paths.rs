@@ -172,7 +172,7 @@ impl Alike {
         Self(ALL.map(|_| state.clone()))
     }
 
-    /// Does the same to all, each in its path; says where they differ, what was done included.
+    /// Does the same to all, each by its path; says where they differ, what was done included.
     fn step<T: PartialEq + Debug>(
         &mut self,
         mut step: impl FnMut(&mut State) -> T,
@@ -196,8 +196,8 @@ impl Alike {
     }
 }
 
-/// Runs cases of both kinds until one differs or panics. Returns the counts taken by each kind, and
-/// how many cases differed or panicked.
+/// Runs cases of both kinds until one differs or panics. Returns how often each
+/// kind took which path, and how many cases differed or panicked.
 fn run_all(cases: usize, fault: Fault) -> ([[PathCounts; 2]; 2], u32) {
     let mut runner = TestRunner::deterministic();
     let mut found = 0;
