@@ -112,7 +112,12 @@ fn served_as(rules: Rules, commands: &[Command], options: ServiceOptions, batch:
 fn recorded_streams_give_the_same_under_every_placement() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let own = ["edge_nomargin.txt.gz", "exchange_20k.txt.gz"].map(|name| data.join(name));
-    let others = ["edge.txt.gz", "margin_20k.txt.gz", "multi_40k.txt.gz"];
+    let others = [
+        "edge.txt.gz",
+        "edge_quirks.txt.gz",
+        "margin_20k.txt.gz",
+        "multi_40k.txt.gz",
+    ];
     let others = shared("conformance").map(|folder| others.map(|name| folder.join(name)));
     for path in own.into_iter().chain(others.into_iter().flatten()) {
         let name = path.display();
