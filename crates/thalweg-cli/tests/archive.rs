@@ -1,4 +1,5 @@
 //! Tests what an exchange keeps: its archive, and a backup and its restore as docs/serving.md says.
+
 use crate::program;
 use crate::serve::Serving;
 

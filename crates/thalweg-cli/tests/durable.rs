@@ -1,4 +1,5 @@
 //! Tests `thalweg exchange recover`, `verify` and `export` on the files that an exchange left.
+
 use crate::program;
 
 use std::fs;

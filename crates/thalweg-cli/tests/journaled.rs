@@ -1,5 +1,6 @@
 //! Tests `thalweg exchange run --journal`: it must have the same outcome as a run without it, and
 //! leave a directory that the other commands can use.
+
 use crate::program;
 
 use std::fs;
