@@ -25,7 +25,7 @@ pub struct TooManySessions {
     pub max: u32,
 }
 
-/// Returns whether there is room, beside these sessions, for those that holders of keys may open.
+/// Checks that there is room, beside these sessions, for those that holders of keys may open.
 pub(crate) fn check(
     keys: &Keys,
     limits: &Sessions,

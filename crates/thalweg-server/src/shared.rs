@@ -183,8 +183,7 @@ impl Shared {
         self.requests.send(Request::Keys(keys));
     }
 
-    /// Returns whether the exchange, which is open, has room for all sessions that these keys may
-    /// open.
+    /// Checks that the exchange, which is open, has room for all sessions that these keys may open.
     pub(crate) fn check_sessions(&self, keys: &Keys) -> Result<(), TooManySessions> {
         let remembered = self.reports.get().map(Reports::sessions);
         session_capacity::check(keys, &self.config.sessions, &remembered.unwrap_or_default())

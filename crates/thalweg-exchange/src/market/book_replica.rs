@@ -51,7 +51,7 @@ pub enum FeedError {
     },
 }
 
-/// Returns which feed a message is of: its epoch and its channels.
+/// Checks that a message is of the current feed, by its epoch and its channels.
 fn same_feed(current: Option<(Epoch, Channels)>, message: &Message) -> Result<(), FeedError> {
     let Some((epoch, channels)) = current else {
         return Ok(());

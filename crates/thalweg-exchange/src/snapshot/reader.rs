@@ -63,7 +63,7 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// Returns the error of a number that must be from `min` to `max`.
+/// Checks a number that must be from `min` to `max`.
 #[inline]
 pub(super) fn within<T: Into<i128> + Copy + PartialOrd>(
     what: &'static str,
@@ -79,7 +79,7 @@ pub(super) fn within<T: Into<i128> + Copy + PartialOrd>(
     Err(SnapshotError::out_of_range(what, at, value.into(), limits))
 }
 
-/// Returns the error of a number that must be at least `min`.
+/// Checks a number that must be at least `min`.
 #[inline]
 pub(super) fn at_least(what: &'static str, at: usize, value: i64, min: i64) -> Read<()> {
     within(what, at, value, min, i64::MAX)

@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
         found.ok_or_else(|| self.unknown_word(name, text, allowed))
     }
 
-    /// Returns the fields of a symbol, of which the last ones are between `scale` and between
+    /// Returns the symbol whose fields follow: its scales are between `scale`, its fees between
     /// `fee`.
     pub(super) fn symbol(
         mut self,

@@ -463,8 +463,8 @@ impl Risk {
         self.passes_move_in_futures(uid, id, price).is_some()
     }
 
-    /// Returns whether a move in futures passes, as [`passes_move`](Self::passes_move); returns the
-    /// slot of the symbol.
+    /// Returns the slot of the symbol if a move in futures passes, as
+    /// [`passes_move`](Self::passes_move).
     #[inline(always)]
     pub(crate) fn passes_move_in_futures(
         &mut self,

@@ -131,7 +131,7 @@ impl Risk {
         self.ledger.find(id)
     }
 
-    /// Returns whether an exchange of these rules takes such a symbol.
+    /// Checks that an exchange of these rules takes such a symbol.
     pub(crate) fn check_saved_spec(&self, spec: &SymbolSpec) -> Result<(), ResultCode> {
         check_spec(spec, &self.rules)
     }

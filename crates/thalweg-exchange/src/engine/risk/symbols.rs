@@ -454,8 +454,8 @@ impl Gate {
         self.limits.auction
     }
 
-    /// Returns whether an order at this price passes; `has_limit` is false where the price is a
-    /// budget, or the worst one of a market order.
+    /// Checks that an order at this price passes; `has_limit` is false where the price is a budget,
+    /// or the worst one of a market order.
     #[inline]
     pub(super) const fn check(&self, price: i64, has_limit: bool) -> Result<(), ResultCode> {
         if self.low <= price && price <= self.high {

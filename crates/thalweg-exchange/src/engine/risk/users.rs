@@ -313,7 +313,7 @@ impl Users {
         &mut self.users[slot]
     }
 
-    /// Returns the slot of the same.
+    /// Returns the slot of the user whom [`settled`](Self::settled) returns.
     #[inline]
     pub(super) fn settled_slot(&mut self, (hint, uid): Owner) -> u32 {
         self.near_hint(hint, uid)
