@@ -115,9 +115,7 @@ impl GeneratedMarket {
         PRICE + waves.sum::<i64>()
     }
 
-    /// Returns the command of an event in this state, if there is one.
-    #[must_use]
-    pub fn resolve(&self, event: u64, state: &State) -> Option<Command> {
+    pub(super) fn resolve(&self, event: u64, state: &State) -> Option<Command> {
         if let Some(command) = self.set_up.get(event as usize) {
             return Some(command.clone());
         }
