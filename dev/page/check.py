@@ -8,6 +8,7 @@ import argparse
 import atexit
 import hashlib
 import hmac
+import json
 import os
 import signal
 import socket
@@ -229,8 +230,14 @@ def rest_and_cancel(browser):
     browser.run("document.getElementById('price').select()")
     browser.type("0.015")
     browser.key("Enter")
-    browser.wait("a refusal by the form", "/multiples of 0.01/.test(document.body.innerText)"
-                 " || document.getElementById('price').getAttribute('aria-invalid')")
+    refusal = ("/multiples of 0.01/.test(document.body.innerText)"
+               " && document.getElementById('price').getAttribute('aria-invalid')")
+    browser.wait("a refusal by the form", refusal)
+    # It stays, whatever the connections say meanwhile: they are asked every few seconds.
+    links = browser.run("document.getElementById('links').textContent")
+    browser.wait("another round trip",
+                 f"document.getElementById('links').textContent !== {json.dumps(links)}")
+    assert browser.run(refusal), "the refusal is gone"
     browser.run("document.getElementById('price').select()")
     browser.type("0.01")
     browser.key("Enter")

@@ -5,6 +5,7 @@ import { units, text, short, floor } from "./decimal.js";
 const element = (id) => document.getElementById(id);
 const LIMITED = ["LIMIT", "LIMIT_MAKER", "STOP_LOSS_LIMIT"];
 const STOPS = ["STOP_LOSS", "STOP_LOSS_LIMIT"];
+const LOG_ON = "Log on to place orders.";
 
 export class Form {
   /** `best(side)` returns the best price of the side that an order of `side` meets. */
@@ -133,6 +134,7 @@ export class Form {
     const worth = isKnown ? short(text(price * values.quantity, scale), 2) : "–";
     const about = isKnown && !LIMITED.includes(type) ? "≈ " : "";
     element("worth").textContent = `${about}${worth} ${symbol.quote}`;
+    element("order-text").textContent = "";
     this.showFree();
     const isBuy = this.side === "BUY";
     const button = element("submit");
@@ -147,14 +149,19 @@ export class Form {
     const asset = this.side === "BUY" ? symbol.quote : symbol.base;
     const free = this.orders.balances.get(asset)?.free;
     element("free").textContent = free ? `${short(free, 2)} ${asset}` : "–";
-    const why = this.orders.isOn ? "" : "Log on to place orders.";
-    element("order-text").textContent = why;
+    const note = element("order-text");
+    if (!this.orders.isOn) note.textContent = LOG_ON;
+    else if (note.textContent === LOG_ON) note.textContent = "";
   }
 
-  /** Allows orders or not: there is a connection, and a user who may trade. */
+  /**
+   * Allows orders or not: there is a connection, and a user who may trade. It is called at each
+   * event of the connection or of own orders, so what the form says of its fields stays.
+   */
   allow(can) {
     this.canSend = can;
-    this.show();
+    element("submit").disabled = !can;
+    if (this.symbol) this.showFree();
   }
 
   async place() {

@@ -182,7 +182,7 @@ pub enum KnownDepth {
 /// subscriber of the whole feed uses a [`GapDetector`](super::GapDetector) for that.
 ///
 /// ```
-/// use thalweg_exchange::market::{Builder, Epoch, BookReplica, Snapshot};
+/// use thalweg_exchange::market::{BookReplica, Builder, Channels, Epoch, Snapshot};
 /// # use thalweg_exchange::*;
 ///
 /// // The first start of this feed; the next has another epoch.
