@@ -269,7 +269,7 @@ fn ask<S: Storage>(exchange: &mut Exchange<S>, tag: u64) {
     let number = exchange.owner.number;
     let slot = exchange.in_flight.take();
     (slot.number, slot.tag, slot.taken) = (number, tag, 0);
-    slot.question = Some(Box::new(Question {
+    slot.question = Some(Box::new(InFlightQuery {
         query: Query::Totals,
         answered: None,
     }));
