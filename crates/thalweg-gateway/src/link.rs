@@ -946,6 +946,9 @@ pub(crate) mod tests {
         let reduce = TradeCommand::reduce(UserId(1), SYMBOL, id, 1);
         fixture.submit(reduce).await;
         let unseen = amend(&state, &order, order.lots - 3);
+        while !user.memory().is_reducing((order.symbol, order.id)) {
+            tokio::task::yield_now().await;
+        }
         let unseen = fixture.follow_until(unseen).await;
         assert_eq!(unseen.map_err(|error| error.code).err(), Some(-2038));
         lots_of(order.lots - 4);

@@ -159,6 +159,11 @@ impl Memory {
         })
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_reducing(&self, key: OrderKey) -> bool {
+        self.reducing.contains_key(&key)
+    }
+
     pub(super) fn end_reduction(&mut self, key: OrderKey) {
         self.reducing.remove(&key);
     }
