@@ -355,24 +355,27 @@ mod tests {
     fn cargo_does_not_build_while_its_lock_is_held() {
         let name = format!("thalweg-gate-lock-{}", process::id());
         let scratch = Scratch(env::temp_dir().join(name));
-        fs::create_dir_all(&scratch.0).unwrap();
-        assert!(locked(&scratch.0).unwrap().is_none());
-        let of_cargo = File::create(scratch.0.join(".cargo-lock")).unwrap();
-        let held = locked(&scratch.0).unwrap();
+        fs::create_dir_all(&scratch.0).expect("there is room");
+        let lock = || locked(&scratch.0).expect("the folder is there");
+        assert!(lock().is_none());
+        let of_cargo = File::create(scratch.0.join(".cargo-lock")).expect("there is room");
+        let held = lock();
         let refused = of_cargo.try_lock();
         assert!(
             matches!(refused, Err(fs::TryLockError::WouldBlock)),
             "{refused:?}"
         );
         drop(held);
-        of_cargo.try_lock().unwrap();
+        of_cargo.try_lock().expect("it is free");
     }
 
     #[test]
     fn what_the_profile_optimises_is_not_optimised_in_the_clone() {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-        let manifest = fs::read_to_string(manifest).unwrap();
-        let (_, section) = manifest.split_once("[profile.dev.package]\n").unwrap();
+        let manifest = fs::read_to_string(manifest).expect("it is there");
+        let (_, section) = manifest
+            .split_once("[profile.dev.package]\n")
+            .expect("it has the section");
         let lines = section.lines().take_while(|line| !line.starts_with('['));
         let names = lines.filter_map(|line| Some(line.split_once(".opt-level")?.0));
         let ours = names.filter(|name| name.starts_with("thalweg-"));

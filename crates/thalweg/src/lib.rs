@@ -10,7 +10,8 @@
 //! let mut other = tx.clone();
 //! std::thread::spawn(move || other.send(1).expect("the receiver is there"));
 //! tx.send(2).expect("the receiver is there");
-//! assert_eq!(rx.recv().unwrap() + rx.recv().unwrap(), 3);
+//! let mut next = || rx.recv().expect("a value is sent");
+//! assert_eq!(next() + next(), 3);
 //! ```
 //!
 //! - [`pipeline`]: stages and dependencies declared once, run on one thread, two, or one per stage,

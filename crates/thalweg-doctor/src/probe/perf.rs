@@ -628,7 +628,7 @@ mod tests {
             let why = perf.missing("sys_enter").unwrap_or_default().to_string();
             Some((perf.ebpf_switches, blocks.count(), why))
         });
-        let Some((ebpf, blocks, why)) = seen.join().unwrap() else {
+        let Some((ebpf, blocks, why)) = seen.join().expect("it does not panic") else {
             return println!("skipped: no events of the machine without programs");
         };
         assert!(!ebpf && blocks >= 15, "{ebpf} {blocks}");

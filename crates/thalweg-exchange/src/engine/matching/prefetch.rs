@@ -130,9 +130,8 @@ const fn order_of(command: &Command) -> Option<(SymbolId, (UserId, OrderId), Opt
 
 impl Matching {
     /// Returns whether prefetching pays: a book of these commands is too large for the nearer
-    /// caches, or there are many books. Cost: a look at the books of eight of them, evenly spaced.
-    /// So a large book that few of many commands concern may be missed: then they wait for memory,
-    /// as with `apply`.
+    /// caches, or there are many books. It looks at the books of eight commands, evenly spaced, and
+    /// can miss a large book that few commands concern: these wait for memory, as with `apply`.
     pub(crate) fn is_large(&self, commands: &[Command]) -> bool {
         let step = commands.len().div_ceil(8).max(1);
         let mut commands = commands.iter().step_by(step);
