@@ -16,7 +16,7 @@ pub(crate) fn driver(disk: &SimDisk) -> Driver<SimDisk> {
     driver_with(disk, Options::default())
 }
 
-fn driver_with(disk: &SimDisk, options: Options) -> Driver<SimDisk> {
+pub(crate) fn driver_with(disk: &SimDisk, options: Options) -> Driver<SimDisk> {
     let options = Options {
         journal: JournalOptions::default()
             .segment_bytes(1 << 20)

@@ -1,10 +1,12 @@
 //! Turns of sessions whose clients have sent certain frames.
 
+use thalweg::pipeline::Placement;
 use thalweg_exchange::codec::session::{
     client_frame_bytes, encode_client_frame, encode_submit, submit_bytes,
 };
-use thalweg_exchange::durable::SimDisk;
+use thalweg_exchange::durable::{Options, SimDisk};
 use thalweg_exchange::market::{Channels, Epoch};
+use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::session::SessionKey;
 use thalweg_exchange::snapshot::state_hash;
 use thalweg_exchange::{
@@ -15,7 +17,7 @@ use thalweg_measure::random::SplitMix;
 use super::*;
 use crate::conditions::NetworkConditions;
 use crate::config::Config;
-use crate::driver::tests::driver;
+use crate::driver::tests::driver_with;
 use crate::feed::Feed;
 use crate::output::tests::socket;
 use crate::session::tests::session;
@@ -39,7 +41,12 @@ impl Bench {
 
     fn with(conditions: Option<NetworkConditions>) -> Self {
         let feed = Feed::new(Epoch(1), Channels::default(), 1, 2);
-        let mut driver = driver(&SimDisk::new());
+        // Whether the answer of a command that comes again is there depends on no other thread.
+        let options = Options {
+            service: ServiceOptions::placed(Placement::inline()),
+            ..Options::default()
+        };
+        let mut driver = driver_with(&SimDisk::new(), options);
         let money = vec![(CurrencyId(10), 1 << 50), (CurrencyId(20), 1 << 50)];
         let account = |user| AccountSpec::new(UserId(user), money.clone());
         let pair = SymbolSpec::pair(SymbolId(1), CurrencyId(10), CurrencyId(20));
