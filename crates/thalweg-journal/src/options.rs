@@ -95,7 +95,7 @@ impl JournalOptions {
         self
     }
 
-    /// Returns bytes of the longest record that fits, with its length if that is not fixed.
+    /// Returns how many bytes the longest record has that fits, with its length if it is not fixed.
     pub(crate) fn record_bytes_max(&self) -> usize {
         self.block_bytes_max as usize - BLOCK_HEADER_BYTES
     }

@@ -70,7 +70,7 @@ impl OpenBlock {
         self.count
     }
 
-    /// Returns bytes with header, without padding.
+    /// Returns how many bytes are used, with the header and without padding.
     #[inline]
     pub(crate) fn length(&self) -> usize {
         self.used

@@ -272,7 +272,7 @@ impl<S: Storage> Reader<S> {
         Ok(true)
     }
 
-    /// Returns whether the segment is still part of the journal.
+    /// Checks that the segment is still part of the journal.
     fn check_kept(&self) -> Result<(), Error> {
         let Directory {
             used,

@@ -248,7 +248,7 @@ pub(crate) struct End {
 }
 
 impl<F: StorageFile> Directory<F> {
-    /// Returns whether there are numbers left for further records and segments.
+    /// Checks that there are numbers left for further records and segments.
     pub(crate) fn check_room(&self) -> Result<(), Error> {
         let header = &self.last.header;
         let used = header.first.map_or(0, Lsn::number);

@@ -132,7 +132,7 @@ impl<F: StorageFile> Segment<F> {
         &self.key
     }
 
-    /// Returns bytes from the next block on.
+    /// Returns how many bytes the segment has from the next block on.
     pub(crate) fn room(&self) -> u64 {
         self.header.segment_bytes.saturating_sub(self.offset)
     }

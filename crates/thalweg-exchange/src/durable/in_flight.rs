@@ -400,7 +400,7 @@ impl Admission {
         }
     }
 
-    /// Returns whether a command is new to its session, and may be taken as far as that goes.
+    /// Returns whether a command is new to its session or old, with the place of the session.
     #[inline]
     pub(super) fn kind(&mut self, key: SessionKey, sequence: u64) -> Result<Kind, Refusal> {
         let Some(slot) = self.slot_of(key) else {

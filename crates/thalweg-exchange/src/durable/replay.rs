@@ -192,7 +192,7 @@ impl Replayer {
         }
     }
 
-    /// Returns bytes of the records that were executed.
+    /// Returns how many bytes the records have that were executed.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -486,7 +486,7 @@ impl<S: Storage> Exchange<S> {
         }
     }
 
-    /// Returns whether it is time to ask the journal for room again, which it did not have.
+    /// Lets the journal be asked for room again, which it did not have, unless it is too early.
     #[cold]
     fn ask_again(&mut self) -> Result<(), SubmitError> {
         match self.owner.refused_until {

@@ -338,7 +338,7 @@ pub(super) async fn ticker_rolling(call: &Call<'_>) -> Answer {
     })
 }
 
-/// Returns whether a request's time zone is UTC, which all have.
+/// Checks that a request's time zone is UTC, the only one there is.
 fn check_zone(params: &Params) -> Result<(), ApiError> {
     match params.text("timeZone")? {
         None | Some("0" | "+0" | "0:00" | "+00:00" | "00:00") => Ok(()),

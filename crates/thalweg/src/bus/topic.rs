@@ -667,7 +667,7 @@ mod tests {
         (pattern, name).prop_map(|(pattern, name)| (pattern.join("."), name.join(".")))
     }
 
-    /// Returns whether `matches` does what matching means, for 10,000 pairs, always the same.
+    /// Checks that `matches` does what matching means, for 10,000 pairs, always the same.
     fn agrees(matches: impl Fn(&Pattern<'_>, &str) -> bool) -> Result<(), String> {
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
         let config = Config {

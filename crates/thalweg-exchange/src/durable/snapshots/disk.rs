@@ -224,7 +224,7 @@ pub(crate) fn newest<S: Storage>(
     }
 }
 
-/// Returns whether a snapshot is what its name says, of this exchange.
+/// Checks that a snapshot is what its name says, and of this exchange.
 fn check(
     commands: u64,
     journal: u64,
