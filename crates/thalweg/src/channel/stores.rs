@@ -168,7 +168,7 @@ impl<T> SendEnd<T> {
     }
 }
 
-/// Works as [`SendEnd::discard_late`], for the ring of one sender and one receiver.
+/// Drops the elements that a receiver left behind, in the ring of one sender and one receiver.
 #[cold]
 #[inline(never)]
 pub(super) fn discard_left<T>(producer: &mut SpscProducer<T>, gate: &Gate) {
@@ -176,7 +176,7 @@ pub(super) fn discard_left<T>(producer: &mut SpscProducer<T>, gate: &Gate) {
     drop_each(|| counted(gate, producer.take_left()));
 }
 
-/// Works as [`SendEnd::discard_late`], where any end may take elements.
+/// Drops the elements that are left, in a ring of which each end may take them.
 #[cold]
 #[inline(never)]
 pub(super) fn discard_mpmc<T>(ring: &MpmcRing<T>, gate: &Gate) {

@@ -62,7 +62,7 @@ const ROWS_READ_MAX: u64 = 1_024;
 
 /// Blocks of one length before longer ones. A percentile wants ten samples beyond it, and the
 /// samples of these phases say as much as 1,365 of equal weight at least, once 4,096 events went
-/// by: see [`Stats::samples`](super::Stats::samples).
+/// by: see `Stats::effective_samples`.
 const BLOCKS_PER_PHASE: u64 = 512;
 
 /// Blocks of one length.
@@ -127,7 +127,7 @@ impl Timeline {
         Self::thinning(slots, shift..=shift, stages, last_stages, by_rows)
     }
 
-    /// Works as [`new`](Self::new), with one sample in `2^shift` events for the first of these
+    /// Works as `new`, which the tests call, with one sample in `2^shift` events for the first of these
     /// shifts at the beginning, and for the last one in the long run.
     pub(super) fn thinning(
         slots: usize,

@@ -8,7 +8,7 @@
 //!
 //! There is no order between two `light`s, and none between a `light` and a fence.
 //!
-//! In a model both are sequentially consistent fences; see [`simulated`] for closer.
+//! In a model both are sequentially consistent fences; see `simulated` for closer.
 
 use crate::ring::sync::{Ordering, fence};
 

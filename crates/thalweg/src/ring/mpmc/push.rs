@@ -212,7 +212,7 @@ impl<T> MpmcRing<T> {
 }
 
 impl Apart {
-    /// Works as [`claim_slots`](Self::claim_slots) of one ticket, by a producer that others weigh.
+    /// Claims one ticket, for a producer that others weigh.
     #[inline(always)]
     fn draw_weighed(&self, position: u64) -> Result<u64, u64> {
         // ORDERING: admit (Release), pairs with the weigh in `draw_within`: what this
