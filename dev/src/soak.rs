@@ -183,7 +183,7 @@ fn schedules(workspace: &Workspace, seed: u64) -> Result<(), String> {
 
 /// Runs with those that the gate leaves out; seeds of properties are new in every run.
 fn all_sanitized(workspace: &Workspace, _seed: u64) -> Result<(), String> {
-    match gate::sanitized(workspace, "-Zsanitizer=address")? {
+    match gate::sanitized(workspace, "-Zsanitizer=address", &["--all-features"])? {
         Outcome::Skipped(why) => workspace.say(format_args!("skipped: {why}")),
         _ => Ok(()),
     }

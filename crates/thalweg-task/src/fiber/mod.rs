@@ -28,7 +28,7 @@
 //!     let number = ctx.wait(question).expect("the other is alive");
 //!     reply.send(7 * number).expect("the other is alive");
 //! })?;
-//! let (answer, ()) = block_on(async { futures::join!(asks, answers) });
+//! let (answer, ()) = block_on(futures::future::join(asks, answers));
 //! assert_eq!(answer, 42);
 //! # Ok::<(), thalweg_task::fiber::StackError>(())
 //! ```

@@ -1,7 +1,9 @@
 //! Slots, of both families: what is sent is received, refused, replaced, or given back.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
 use thalweg_task::fiber::{StackOptions, StackPool};
 use thalweg_task::slot::{RecvError, SendError, TryRecvError, WaitEmptyError};
@@ -161,7 +163,8 @@ fn a_notified_receive_that_is_dropped_notifies_the_next<F: Family>() {
     let other = executor.spawn(async move { second.recv().await });
     executor.block_on(async {
         let mut waiting = Box::pin(first.recv());
-        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        let polled = poll_fn(|ctx| Poll::Ready(waiting.as_mut().poll(ctx))).await;
+        assert!(polled.is_pending());
         while executor.handle().status(other.id()) != thalweg_task::Status::Waiting {
             thalweg_task::yield_now().await;
         }

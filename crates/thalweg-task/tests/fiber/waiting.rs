@@ -57,7 +57,7 @@ fn locals_are_there_after_each_wait() {
         (seen, rx)
     });
     let (sender, receiver) = (sender.unwrap(), receiver.unwrap());
-    let (_tx, (seen, _rx)) = block_on(async { futures::join!(sender, receiver) });
+    let (_tx, (seen, _rx)) = block_on(future::join(sender, receiver));
     assert!(seen.into_iter().eq(0..MESSAGES));
 }
 
