@@ -127,10 +127,7 @@ const ON_STREAMS: [&str; 7] = [
 /// Runs the programs that the step `lint` has built, if clippy is installed; first the tests on
 /// recorded streams as in a user's clone, which has no streams beside it.
 fn test(workspace: &Workspace) -> Result<Outcome, String> {
-    let compiler = match Linted::new(workspace)? {
-        Some(linted) => linted,
-        None => Linted::unlinted(workspace)?,
-    };
+    let compiler = Linted::of_the_tests(workspace)?;
     let without = || {
         let mut command = compiler.cargo(EVERYTHING);
         command.arg("--tests").env("THALWEG_SHARED", "/nonexistent");
@@ -293,6 +290,25 @@ fn compile_quickly(folder: &Path) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", file.display()))
 }
 
+/// Whether the folder has what HEAD has, and nothing more but what cargo has built.
+fn is_clean(workspace: &Workspace) -> Result<bool, String> {
+    let status = workspace.output("git", "status --porcelain --ignored")?;
+    Ok(status.lines().all(|line| line == "!! target/"))
+}
+
+/// Builds the program and examples that the commands run, of what the step `test` has. Returns the
+/// cargo that did.
+fn build_programs<'w>(workspace: &'w Workspace, commands: &[String]) -> Result<Linted<'w>, String> {
+    let built = Linted::of_the_tests(workspace)?;
+    let mut build = built.cargo("build --workspace --all-features --bin thalweg");
+    let examples = commands
+        .iter()
+        .filter_map(|line| line.strip_prefix("cargo run --example "));
+    build.args(examples.flat_map(|line| ["--example", line.split(' ').next().unwrap_or(line)]));
+    workspace.run(&mut build)?;
+    Ok(built)
+}
+
 fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     if let Err(why) = workspace.output("git", "rev-parse HEAD") {
         let why = why.lines().next().unwrap_or_default().to_owned();
@@ -312,6 +328,16 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     )?;
     let readme = fs::read_to_string(clone.join("README.md"));
     let readme = readme.map_err(|error| format!("README.md of HEAD: {error}"))?;
+    let (program, pasted) = (program(&readme)?, clone.join(PASTED));
+    let commands = commands(&readme)?;
+    let tested = match is_clean(workspace)? {
+        true => Some(build_programs(workspace, &commands)?),
+        false => None,
+    };
+    workspace.say(match tested {
+        Some(_) => "this folder is HEAD: the clone is checked, and runs the programs built here",
+        None => "this folder is not HEAD: the clone compiles its programs",
+    })?;
     compile_quickly(&scratch.0)?;
     let built = Scratch(workspace.target.join("clone"));
     share_dependencies(workspace, &built.0)?;
@@ -319,9 +345,8 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     let path = env::var_os("PATH").unwrap_or_default();
     let path = iter::once(installed.join("bin")).chain(env::split_paths(&path));
     let path = env::join_paths(path).map_err(|error| format!("PATH: {error}"))?;
-    let (program, pasted) = (program(&readme)?, clone.join(PASTED));
     // The tests of the tree have run, in a step of their own.
-    for line in commands(&readme)?.iter().filter(|line| *line != TEST) {
+    for line in commands.iter().filter(|line| *line != TEST) {
         let line = unoptimised(line);
         workspace.say(format_args!("$ {line}"))?;
         if pasted.is_file() {
@@ -336,6 +361,9 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
             .env("PATH", &path)
             .env("CARGO_INSTALL_ROOT", &installed)
             .env("CARGO_TARGET_DIR", &built.0);
+        if let Some(tested) = &tested {
+            tested.check_only(&mut command)?;
+        }
         workspace.run(&mut command)?;
     }
     Ok(Outcome::Passed)

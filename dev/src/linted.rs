@@ -8,6 +8,9 @@
 //! driver turns off the checks of null pointers and of alignment. Clippy does not look at a library
 //! or program whose own tests are built: with these it looks at the same code.
 //!
+//! Where programs are there that were built from the same sources, it can also spare the compiler
+//! everything but its checks: crates are no more than metadata, and those programs are copied.
+//!
 //! Integration tests are not optimised, even where the profile has their package optimised: what
 //! they call is, and they take a fifth of the time to compile.
 
@@ -22,6 +25,9 @@ use crate::workspace::Workspace;
 /// Set where this program is the wrapper; the value is the folder for what clippy writes, or empty
 /// where it does not look.
 const FOLDER: &str = "THALWEG_LINTED";
+
+/// Set, too, where crates are checked only; the value is the folder with programs that were built.
+const BUILT: &str = "THALWEG_BUILT";
 
 /// Stack of a thread of a test: four times the standard library's.
 const STACK_BYTES: &str = "8388608";
@@ -67,6 +73,34 @@ impl<'w> Linted<'w> {
         })
     }
 
+    /// Returns the cargo that the gate's step `test` takes, so that nothing is built twice.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub(crate) fn of_the_tests(workspace: &'w Workspace) -> Result<Self, String> {
+        match Self::new(workspace)? {
+            Some(linted) => Ok(linted),
+            None => Self::unlinted(workspace),
+        }
+    }
+
+    /// Lets a command's cargo check the crates of a workspace of the same sources, and take our
+    /// programs for those that it would have compiled.
+    ///
+    /// # Errors
+    /// The wrapper cannot have another path, by which cargo shares nothing of ours.
+    pub(crate) fn check_only(&self, command: &mut Command) -> Result<(), String> {
+        let wrapper = self.wrapper.with_file_name("checking");
+        let _ = fs::remove_file(&wrapper);
+        fs::hard_link(&self.wrapper, &wrapper)
+            .map_err(|error| format!("{}: {error}", wrapper.display()))?;
+        command
+            .env("RUSTC_WORKSPACE_WRAPPER", wrapper)
+            .env(FOLDER, "")
+            .env(BUILT, self.workspace.target.join("debug"));
+        Ok(())
+    }
+
     /// Returns cargo with the arguments that `line` holds between blanks.
     pub(crate) fn cargo(&self, line: &str) -> Command {
         let mut cargo = self.workspace.cargo(line);
@@ -104,7 +138,11 @@ pub(crate) fn as_wrapper() -> Option<ExitCode> {
     Path::new(rustc)
         .file_stem()
         .filter(|name| *name == "rustc")?;
-    Some(match compile(&folder, rustc, args) {
+    let compiled = match env::var_os(BUILT) {
+        Some(built) => check(Path::new(&built), rustc, args),
+        None => compile(&folder, rustc, args),
+    };
+    Some(match compiled {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -137,6 +175,56 @@ fn compile(folder: &Path, rustc: &OsString, args: &[OsString]) -> io::Result<boo
     };
     let documented = passes(Command::new("rustdoc").args(documenting))?;
     Ok(passed && documented)
+}
+
+/// Checks a library, or a program of which there is one in `built`. Cargo finds an empty file for
+/// the library's code, and that program. A build script, or another program, is compiled.
+fn check(built: &Path, rustc: &OsString, args: &[OsString]) -> io::Result<bool> {
+    let passes = |args| io::Result::Ok(Command::new(rustc).args(args).status()?.success());
+    let Some((file, program)) = made(built, args) else {
+        return passes(args.to_vec());
+    };
+    if !passes(checking(args))? {
+        return Ok(false);
+    }
+    match program {
+        Some(program) => fs::copy(program, file).map(drop)?,
+        None => fs::write(file, "")?,
+    }
+    Ok(true)
+}
+
+/// Returns the file of a library that cargo expects of the compiler, or that of a program, with the
+/// one in `built`; `None` where that is not there.
+fn made(built: &Path, args: &[OsString]) -> Option<(PathBuf, Option<PathBuf>)> {
+    let mut values = args.iter().filter_map(|arg| arg.to_str());
+    let extra = values.find_map(|arg| arg.strip_prefix("extra-filename="))?;
+    let (name, folder) = (after(args, "--crate-name")?, after(args, "--out-dir")?);
+    let folder = Path::new(folder);
+    if after(args, "--crate-type")? == "lib" {
+        return Some((folder.join(format!("lib{name}{extra}.rlib")), None));
+    }
+    let program = match folder.ends_with("examples") {
+        true => built.join("examples").join(name),
+        false => built.join(name),
+    };
+    let file = folder.join(format!("{name}{extra}"));
+    program.is_file().then_some((file, Some(program)))
+}
+
+/// Returns the arguments with which the compiler makes metadata, from metadata where a library has
+/// no code.
+fn checking(args: &[OsString]) -> Vec<OsString> {
+    let is_empty = |file: &str| fs::metadata(file).is_ok_and(|metadata| metadata.len() == 0);
+    let checked = |arg: &OsString| match arg.to_str() {
+        Some(text) if text.starts_with("--emit=") => "--emit=dep-info,metadata".into(),
+        Some(text) => match text.split_once('=').zip(text.strip_suffix(".rlib")) {
+            Some(((_, file), stem)) if is_empty(file) => format!("{stem}.rmeta").into(),
+            _ => arg.clone(),
+        },
+        None => arg.clone(),
+    };
+    args.iter().map(checked).collect()
 }
 
 fn is_of_tests(args: &[OsString]) -> bool {
@@ -234,6 +322,7 @@ fn documenting(folder: &Path, args: &[OsString]) -> Option<Vec<OsString>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::Scratch;
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
@@ -244,6 +333,55 @@ mod tests {
         let args = words("--crate-name a -C opt-level=1 -C debug-assertions=on");
         let without = words("--crate-name a -C opt-level=0 -C debug-assertions=on");
         assert_eq!(unoptimised(&args), without);
+    }
+
+    #[test]
+    fn what_is_checked_only_is_metadata_and_takes_the_program_that_is_there() {
+        let folder = env::temp_dir().join(format!("thalweg-checked-{}", process::id()));
+        let folder = Scratch(folder);
+        let (built, libraries) = (folder.0.join("built"), folder.0.display());
+        fs::create_dir_all(built.join("examples")).expect("there is room");
+        for (file, text) in [
+            ("built/a", "a"),
+            ("built/examples/b", "b"),
+            ("libd.rlib", "d"),
+        ] {
+            fs::write(folder.0.join(file), text).expect("there is room");
+        }
+        fs::write(folder.0.join("libc.rlib"), "").expect("there is room");
+        let made = |name: &str, kind: &str, out: &str| {
+            let line = format!(
+                "--crate-name {name} --crate-type {kind} -C extra-filename=-1 --out-dir {out}"
+            );
+            made(&built, &words(&line))
+        };
+        let made_of = |file: &str, program: &str| Some((file.into(), Some(built.join(program))));
+        assert_eq!(
+            made("a", "lib", "/o"),
+            Some(("/o/liba-1.rlib".into(), None))
+        );
+        assert_eq!(made("a", "bin", "/o"), made_of("/o/a-1", "a"));
+        assert_eq!(
+            made("b", "bin", "/o/examples"),
+            made_of("/o/examples/b-1", "examples/b")
+        );
+        for (name, kind) in [
+            ("b", "bin"),
+            ("build_script_build", "bin"),
+            ("c", "proc-macro"),
+        ] {
+            assert_eq!(made(name, kind, "/o"), None, "{name}");
+        }
+        let args = |emitted: &str, of_c: &str| {
+            let (c, d) = (format!("libc.{of_c}"), "libd.rlib");
+            words(&format!(
+                "--emit={emitted} --extern c={libraries}/{c} --extern d={libraries}/{d}"
+            ))
+        };
+        assert_eq!(
+            checking(&args("dep-info,link", "rlib")),
+            args("dep-info,metadata", "rmeta")
+        );
     }
 
     #[test]

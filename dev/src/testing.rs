@@ -63,11 +63,7 @@ fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
 /// Builds the program `thalweg` as the gate's step `test` does, so that nothing is built twice.
 pub(crate) fn build_program(workspace: &Workspace) -> Result<(), String> {
     let line = "test --workspace --all-features --no-run --test executable";
-    let mut command = match Linted::new(workspace)? {
-        Some(linted) => linted.cargo(line),
-        None => Linted::unlinted(workspace)?.cargo(line),
-    };
-    workspace.run(&mut command)
+    workspace.run(&mut Linted::of_the_tests(workspace)?.cargo(line))
 }
 
 fn loom(workspace: &Workspace) -> Result<Outcome, String> {
