@@ -1,21 +1,21 @@
 //! The public items of the crates that people add, against a list of each in the tree: a change of
 //! them shows in a review, and a line that goes is a breaking change. `cargo public-api` makes the
-//! lists of what rustdoc (nightly) writes as JSON. `cargo semver-checks` has rules for what breaks
+//! lists of what rustdoc writes as JSON where the step `lint` builds the crates. `cargo semver-checks` has rules for what breaks
 //! users, and compares with a revision: the last tag, or the one that is asked for.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
 
 use crate::builds::libraries;
+use crate::linted::Linted;
 use crate::plan::{Outcome, Step};
 use crate::workspace::Workspace;
 
 /// The step of the gate.
 pub(crate) const STEP: Step = Step {
     name: "api",
-    summary: "public items are those of crates/*/public-api.txt (nightly, cargo-public-api)",
+    summary: "public items are those of crates/*/public-api.txt (cargo-public-api)",
     has_own_folder: true,
     run: |workspace| match of_all(workspace, compare)? {
         Outcome::Passed => since_the_tag(workspace),
@@ -76,22 +76,26 @@ fn missing(tool: &str) -> Outcome {
     ))
 }
 
+/// Builds the crates as the step `lint` does: these examples need all of them.
+const BUILD: &str = "build --workspace --all-features --example requests --example trade";
+
 /// Hands the list of each crate, and the path where it is kept, to `with`.
 fn of_all(
     workspace: &Workspace,
     with: impl Fn(&PathBuf, &str) -> Result<(), String>,
 ) -> Result<Outcome, String> {
-    if !workspace.works("rustup", "run nightly rustc --version") {
-        return Ok(Outcome::Skipped("no nightly toolchain".to_owned()));
-    }
     let found = workspace.output("cargo", "public-api --version");
     if found.as_deref() != Ok(TOOL) {
         return Ok(missing(TOOL));
     }
+    let Some(linted) = Linted::new(workspace)? else {
+        return Ok(Outcome::Skipped("clippy is not installed".to_owned()));
+    };
+    workspace.compile(&mut linted.cargo(BUILD))?;
     let mut failures = Vec::new();
     for name in libraries() {
         let path = workspace.root.join(format!("crates/{name}/public-api.txt"));
-        let result = list(workspace, name).and_then(|list| with(&path, &list));
+        let result = list(workspace, &linted.items(name)).and_then(|list| with(&path, &list));
         failures.extend(result.err());
     }
     match failures.is_empty() {
@@ -100,21 +104,16 @@ fn of_all(
     }
 }
 
-/// Returns the public items of a crate with all features, without what the compiler derives.
-fn list(workspace: &Workspace, name: &str) -> Result<String, String> {
-    let mut command = workspace.cargo("public-api --all-features -sss --package");
-    command
-        .arg(name)
-        .env("CARGO_TARGET_DIR", workspace.target.join("api"))
-        .stderr(Stdio::piped());
-    let output = command
-        .output()
-        .map_err(|error| format!("cargo: {error}"))?;
+/// Returns the public items that a file has, without what the compiler derives.
+fn list(workspace: &Workspace, items: &Path) -> Result<String, String> {
+    let mut command = workspace.cargo("public-api -sss --rustdoc-json");
+    let output = command.arg(items).output();
+    let output = output.map_err(|error| format!("cargo: {error}"))?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
             let said = String::from_utf8_lossy(&output.stderr);
-            Err(format!("{name}: {said}"))
+            Err(format!("{}: {said}", items.display()))
         }
     }
 }

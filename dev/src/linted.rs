@@ -73,6 +73,12 @@ impl<'w> Linted<'w> {
         })
     }
 
+    /// Returns the file with the public items of a library that has a list of them.
+    pub(crate) fn items(&self, library: &str) -> PathBuf {
+        let file = library.replace('-', "_") + ".json";
+        self.folder.join("doc").join(file)
+    }
+
     /// Returns the cargo that the gate's step `test` takes, so that nothing is built twice.
     ///
     /// # Errors
@@ -117,7 +123,7 @@ impl<'w> Linted<'w> {
 /// again with the wrapper, the file that it was started from is gone.
 fn copied(folder: &Path) -> Result<PathBuf, String> {
     static COPIED: OnceLock<Result<(), String>> = OnceLock::new();
-    let wrapper = folder.join("wrapper");
+    let wrapper = folder.join("compiler");
     let copy = || -> io::Result<()> {
         fs::create_dir_all(folder)?;
         let new = folder.join(format!("new-{}", process::id()));
@@ -173,8 +179,23 @@ fn compile(folder: &Path, rustc: &OsString, args: &[OsString]) -> io::Result<boo
     let Some(documenting) = documenting(folder, args) else {
         return Ok(passed);
     };
-    let documented = passes(Command::new("rustdoc").args(documenting))?;
-    Ok(passed && documented)
+    let documented = passes(Command::new("rustdoc").args(&documenting))?;
+    Ok(passed && documented && has_items(&documenting)?)
+}
+
+/// Writes the public items as JSON, beside the pages, where the package has a list of them.
+fn has_items(documenting: &[OsString]) -> io::Result<bool> {
+    let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(PathBuf::new, PathBuf::from);
+    if !package.join("public-api.txt").is_file() {
+        return Ok(true);
+    }
+    let mut rustdoc = Command::new("rustdoc");
+    rustdoc
+        .args(documenting)
+        .args(["--cap-lints", "allow", "-Zunstable-options"])
+        .args(["--output-format", "json"])
+        .env("RUSTC_BOOTSTRAP", "1");
+    passes(&mut rustdoc)
 }
 
 /// Checks a library, or a program of which there is one in `built`. Cargo finds an empty file for

@@ -106,7 +106,6 @@ const RINGS: &str = "use thalweg::ring::{Layout, MpmcRing, spsc};\n\npub fn ring
 pub(crate) struct Alone<'w> {
     workspace: &'w Workspace,
     folder: Scratch,
-    target: PathBuf,
 }
 
 impl<'w> Alone<'w> {
@@ -132,11 +131,7 @@ impl<'w> Alone<'w> {
             // compiled of them in an earlier run.
             workspace.run(unpack.arg("-xzmf").arg(file).arg("-C").arg(&crates))?;
         }
-        Ok(Self {
-            workspace,
-            folder,
-            target,
-        })
+        Ok(Self { workspace, folder })
     }
 
     /// Writes a crate with the code of every page about these crates: chapters of the guide, with
@@ -186,7 +181,8 @@ impl<'w> Alone<'w> {
         let mut cargo = self.workspace.cargo(line);
         cargo
             .current_dir(&self.folder.0)
-            .env("CARGO_TARGET_DIR", self.target.join("build"));
+            // Macros and build scripts are there.
+            .env("CARGO_TARGET_DIR", &self.workspace.target);
         cargo
     }
 }
