@@ -106,6 +106,7 @@ const RINGS: &str = "use thalweg::ring::{Layout, MpmcRing, spsc};\n\npub fn ring
 pub(crate) struct Alone<'w> {
     workspace: &'w Workspace,
     folder: Scratch,
+    target: PathBuf,
 }
 
 impl<'w> Alone<'w> {
@@ -131,7 +132,11 @@ impl<'w> Alone<'w> {
             // compiled of them in an earlier run.
             workspace.run(unpack.arg("-xzmf").arg(file).arg("-C").arg(&crates))?;
         }
-        Ok(Self { workspace, folder })
+        Ok(Self {
+            workspace,
+            folder,
+            target,
+        })
     }
 
     /// Writes a crate with the code of every page about these crates: chapters of the guide, with
@@ -181,8 +186,7 @@ impl<'w> Alone<'w> {
         let mut cargo = self.workspace.cargo(line);
         cargo
             .current_dir(&self.folder.0)
-            // Macros and build scripts are there.
-            .env("CARGO_TARGET_DIR", &self.workspace.target);
+            .env("CARGO_TARGET_DIR", self.target.join("build"));
         cargo
     }
 }
