@@ -1,8 +1,8 @@
 //! The public items of the crates that people add, against a list of each in the tree: a change of
 //! them shows in a review, and a line that goes is a breaking change. `cargo public-api` makes the
 //! lists of what rustdoc writes as JSON where the step `lint` builds the crates.
-//! `cargo semver-checks` has rules for what breaks users, and compares with a revision: the last tag,
-//! or the one that is asked for.
+//! `cargo semver-checks` has rules for what breaks users, and compares with a revision: the last
+//! tag, or the one that is asked for.
 
 use std::collections::BTreeSet;
 use std::fs;
