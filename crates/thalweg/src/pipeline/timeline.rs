@@ -127,8 +127,8 @@ impl Timeline {
         Self::thinning(slots, shift..=shift, stages, last_stages, by_rows)
     }
 
-    /// Works as `new`, which the tests call, with one sample in `2^shift` events for the first of these
-    /// shifts at the beginning, and for the last one in the long run.
+    /// Works as `new`, which the tests call, with one sample in `2^shift` events for the first of
+    /// these shifts at the beginning, and for the last one in the long run.
     pub(super) fn thinning(
         slots: usize,
         shifts: RangeInclusive<u32>,
