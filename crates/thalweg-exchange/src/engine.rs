@@ -2,6 +2,7 @@
 
 pub mod book;
 pub(crate) mod index;
+mod level_list;
 pub mod matching;
 pub mod risk;
 pub(crate) mod slab;

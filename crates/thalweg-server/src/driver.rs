@@ -19,7 +19,7 @@ use thalweg_exchange::{Command, UserId, UserLimits};
 use crate::audit::{Audit, AuditLine};
 use crate::counters::Counters;
 use crate::error::ServeError;
-use crate::feed::{Feed, FeedWriter};
+use crate::feed::Feed;
 use crate::open_order_queries::{LIST_TAG, LISTED_MAX, OpenOrderQueries, OpenOrderQuery};
 use crate::replication::{Replica, ReplicaFigures};
 use crate::session::{Session, SessionId};
@@ -189,14 +189,14 @@ impl<S: Storage> Driver<S> {
         }
     }
 
-    /// Begins with market data, if nothing is in flight: outcomes follow the returned feed_writer
-    /// from now on.
-    pub(crate) fn start_feed_writer(&mut self, feed: &Arc<Feed>) -> Option<FeedWriter> {
+    /// Begins with market data, if nothing is in flight; returns whether it has.
+    pub(crate) fn start_feed(&mut self, feed: &Feed) -> bool {
         if self.exchange.in_flight() > 0 {
-            return None;
+            return false;
         }
         self.exchange.list_levels();
-        Some(FeedWriter::new(self.exchange.state(), Arc::clone(feed)))
+        feed.start(self.exchange.state());
+        true
     }
 
     /// Returns how many commands or queries the exchange takes without blocking, besides deferred

@@ -508,11 +508,7 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Begins to make market data, if a session waits for it and nothing is in flight.
     fn start_market_data(&mut self) {
-        if self.market == MarketData::Starting
-            && let Some(mut feed_writer) = self.driver.start_feed_writer(&self.shared.feed)
-        {
-            feed_writer.hand_over();
-            self.shared.feed.start(feed_writer);
+        if self.market == MarketData::Starting && self.driver.start_feed(&self.shared.feed) {
             self.market = MarketData::On;
         }
     }

@@ -452,7 +452,6 @@ fn open<S: Storage>(
             mailbox: Arc::clone(&mailbox),
             outgoing: Outgoing::default(),
             feed: Arc::clone(&shared.feed),
-            feed_writer: None,
             follows: false,
             flow: watched,
             copy: copy.clone(),

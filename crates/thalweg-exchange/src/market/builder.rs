@@ -116,6 +116,34 @@ impl Builder {
         result: ResultCode,
         events: &Events,
     ) -> Result<&[Message], OutcomeError> {
+        self.writer.is_silent = false;
+        self.take(number, command, result, events)?;
+        Ok(self.writer.messages())
+    }
+
+    /// Takes the outcome of a command as [`apply`](Self::apply) does, without making its messages:
+    /// they only count.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn skip(
+        &mut self,
+        number: u64,
+        command: &Command,
+        result: ResultCode,
+        events: &Events,
+    ) -> Result<(), OutcomeError> {
+        self.writer.is_silent = true;
+        self.take(number, command, result, events)
+    }
+
+    fn take(
+        &mut self,
+        number: u64,
+        command: &Command,
+        result: ResultCode,
+        events: &Events,
+    ) -> Result<(), OutcomeError> {
         self.writer.clear();
         let expected = self.command.map_or(number, |last| last.wrapping_add(1));
         if number != expected {
@@ -127,7 +155,7 @@ impl Builder {
         if result == ResultCode::Success || !events.is_empty() {
             self.take_in(command, events)?;
         }
-        Ok(self.writer.messages())
+        Ok(())
     }
 
     fn take_in(&mut self, command: &Command, events: &Events) -> Result<(), OutcomeError> {
@@ -455,6 +483,8 @@ impl Numbers {
 #[derive(Clone, Debug)]
 struct MessageWriter {
     messages: Vec<Message>,
+    /// Whether messages only count.
+    is_silent: bool,
     epoch: Epoch,
     channels: Channels,
     sequence: FeedSequence,
@@ -464,6 +494,7 @@ impl MessageWriter {
     fn new(epoch: Epoch, channels: Channels) -> Self {
         Self {
             messages: Vec::new(),
+            is_silent: false,
             epoch,
             channels,
             sequence: FeedSequence(0),
@@ -497,6 +528,9 @@ impl MessageWriter {
         }
         self.sequence.0 += 1;
         numbers.sequence.0 += 1;
+        if self.is_silent {
+            return;
+        }
         self.messages.push(Message {
             epoch: self.epoch,
             sequence: self.sequence,

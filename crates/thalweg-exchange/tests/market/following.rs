@@ -61,13 +61,14 @@ proptest! {
     }
 
     #[test]
-    fn a_builder_can_start_in_the_middle(
+    fn a_builder_can_start_in_the_middle_or_skip_to_it(
         (rules, commands) in prop_oneof![market(200), world(200)],
         middle in 0..200_usize,
     ) {
         let mut state = State::new(rules);
         let mut events = Events::new().with_levels();
         let mut whole = Builder::new(Epoch(1), Channels::default());
+        let mut skipping = whole.clone();
         let mut late: Option<Builder> = None;
         for (at, command) in commands.iter().enumerate() {
             if at == middle {
@@ -76,6 +77,12 @@ proptest! {
             }
             let result = apply(&mut state, command, &mut events);
             let messages = whole.apply(at as u64, command, result, &events).expect("in step");
+            if at < middle {
+                skipping.skip(at as u64, command, result, &events).expect("in step");
+            } else {
+                let same = skipping.apply(at as u64, command, result, &events).expect("in step");
+                prop_assert_eq!(messages, same);
+            }
             if let Some(late) = &mut late {
                 let again = late.apply(at as u64, command, result, &events).expect("in step");
                 prop_assert_eq!(messages.len(), again.len());

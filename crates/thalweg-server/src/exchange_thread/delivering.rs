@@ -12,7 +12,6 @@ use thalweg_exchange::codec::session::{
     answer_frame, numbered_report,
 };
 use thalweg_exchange::durable::{ExchangeError, Executed, Origin, Published, ReportFrame, Storage};
-use thalweg_exchange::market::Epoch;
 use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answered, QueryReply};
 use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
@@ -115,8 +114,6 @@ pub(crate) struct Publisher {
     pub(crate) mailbox: Mailbox,
     pub(crate) outgoing: Outgoing,
     pub(crate) feed: Arc<Feed>,
-    /// `None` before a session wants market data, and after an outcome was missing.
-    pub(crate) feed_writer: Option<Box<FeedWriter>>,
     /// Whether commands are those of another replica, which answers them.
     pub(crate) follows: bool,
     /// Where a market trades beside the sessions: its session and its counts.
@@ -162,7 +159,7 @@ impl Publisher {
             Published::Claimed { epoch, leads } => {
                 self.follows = !leads;
                 self.copy_claim(epoch, leads);
-                self.begin_epoch(feed_epoch(epoch, leads));
+                self.feed.begin_epoch(feed_epoch(epoch, leads));
             }
             Published::Answer { tag, answered } if tag == LIST_TAG => {
                 if let Some(asked) = self.open_order_queries.end()
@@ -180,9 +177,7 @@ impl Publisher {
                     copy.hand_over();
                 }
                 self.hand_over();
-                if let Some(feed_writer) = &mut self.feed_writer {
-                    feed_writer.hand_over();
-                }
+                self.feed.hand_over();
             }
             Published::Failed(failed) => {
                 let mut mailbox = lock(&self.mailbox);
@@ -200,17 +195,6 @@ impl Publisher {
         }
     }
 
-    /// Has market data begin anew.
-    fn begin_epoch(&mut self, epoch: Epoch) {
-        self.feed.begin_epoch(epoch);
-        if let Some(feed_writer) = self.feed.take_start() {
-            self.feed_writer = Some(feed_writer);
-        }
-        if let Some(feed_writer) = &mut self.feed_writer {
-            feed_writer.begin_epoch(epoch);
-        }
-    }
-
     fn hand_over(&mut self) {
         let mut mailbox = lock(&self.mailbox);
         mailbox.append(&mut self.outgoing);
@@ -218,13 +202,12 @@ impl Publisher {
 
     /// Takes outcomes; one with stamps is alone.
     fn take_outcomes<'p>(&mut self, outcomes: impl Iterator<Item = Executed<'p>> + Clone) {
-        if let Some(feed_writer) = self.feed.take_start() {
-            self.feed_writer = Some(feed_writer);
-        }
+        let feed = Arc::clone(&self.feed);
+        let mut feed_writer = lock(&feed.writer);
         let first = outcomes.clone().next().map(|executed| executed.outcome);
-        let is_watched = self.copy.is_some() || self.feed_writer.is_some() || self.flow.is_some();
+        let is_watched = self.copy.is_some() || feed_writer.is_some() || self.flow.is_some();
         if is_watched || self.follows {
-            outcomes.for_each(|executed| self.take_watched(executed));
+            outcomes.for_each(|executed| self.take_watched(executed, &mut feed_writer));
         } else {
             outcomes.for_each(|executed| self.answer(executed));
         }
@@ -262,7 +245,7 @@ impl Publisher {
     /// Has the gateway, the feed and the counts of a market see an outcome. One that nobody else
     /// answers is answered.
     #[inline(never)]
-    fn take_watched(&mut self, executed: Executed<'_>) {
+    fn take_watched(&mut self, executed: Executed<'_>, feed_writer: &mut Option<FeedWriter>) {
         if let Some(copy) = &self.copy {
             lock(copy).take(&executed);
             if let Origin::Session { key, .. } = executed.origin
@@ -271,11 +254,11 @@ impl Publisher {
                 self.outgoing.copied(key, executed.reports.len());
             }
         }
-        if let Some(feed_writer) = &mut self.feed_writer
-            && let Err(error) = feed_writer.take(&executed.outcome)
+        if let Some(writer) = feed_writer
+            && let Err(error) = writer.take(&executed.outcome)
         {
             tracing::error!(%error, "there is no market data any more");
-            self.feed_writer = None;
+            *feed_writer = None;
         }
         let is_of_flow = self.flow.as_ref().is_some_and(|(key, counts)| {
             let is_own = executed.origin.key() == Some(*key);
@@ -557,7 +540,6 @@ mod tests {
             mailbox: Mailbox::default(),
             outgoing: Outgoing::default(),
             feed: Arc::new(Feed::new(Epoch(1), Channels::default(), 1, 2)),
-            feed_writer: None,
             follows: false,
             flow: None,
             copy: None,
@@ -684,11 +666,11 @@ mod tests {
     #[test]
     fn market_data_begin_with_the_first_outcome_behind_their_start() {
         let mut fed = publisher();
-        let writer = FeedWriter::new(&State::default(), Arc::clone(&fed.feed));
-        fed.feed.start(writer);
+        fed.feed.start(&State::default());
         delivered(&mut fed);
         let (command, events) = (Command::Nop, Events::default());
-        let mut writer = fed.feed_writer.expect("nothing is missing");
+        let mut writer = lock(&fed.feed.writer);
+        let writer = writer.as_mut().expect("nothing is missing");
         let mut take = |number| writer.take(&executed(number, &command, &[], &events).outcome);
         assert!(take(3).is_err(), "it came");
         assert!(take(4).is_ok());

@@ -88,6 +88,7 @@ impl<S: Storage> ExchangeThread<S> {
         };
         if session.requested.all || !session.requested.symbols.is_empty() {
             self.wait_for_market_turn(id);
+            self.shared.feed.want();
             if self.market == MarketData::Off {
                 (self.market, self.is_woken) = (MarketData::Starting, true);
             }

@@ -1,7 +1,6 @@
 //! The publisher's end of the feed: outcomes become messages.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use thalweg_exchange::codec::{MESSAGE_BYTES_MAX, encode_message, encode_snapshot, snapshot_bytes};
 use thalweg_exchange::market::{Builder, Epoch, OutcomeError, Snapshot};
@@ -15,11 +14,10 @@ use crate::lock;
 #[derive(Debug)]
 pub(crate) struct FeedWriter {
     builder: Builder,
-    feed: Arc<Feed>,
     symbols: BTreeSet<SymbolId>,
     /// The frames that were made since the last hand-over.
     bytes: Vec<u8>,
-    /// Messages were dropped, and snapshots are to follow.
+    /// Messages were dropped, or no session has subscribed yet, and snapshots are to follow.
     is_behind: bool,
     /// Whether these snapshots are the first ones.
     is_first: bool,
@@ -27,13 +25,13 @@ pub(crate) struct FeedWriter {
 }
 
 impl FeedWriter {
-    /// Goes on from a state: the books' snapshots are what the feed begins with.
-    pub(crate) fn new(state: &State, feed: Arc<Feed>) -> Self {
+    /// Goes on from a state: the books' snapshots are what the feed begins with, once it is
+    /// [wanted](Feed::want).
+    pub(crate) fn new(state: &State, feed: &Feed) -> Self {
         let books = state.matching.books();
         Self {
             builder: Builder::from_books(&state.matching, feed.epoch(), feed.channels),
             symbols: books.iter().map(|book| book.spec().id).collect(),
-            feed,
             bytes: Vec::new(),
             is_behind: true,
             is_first: true,
@@ -53,9 +51,10 @@ impl FeedWriter {
             events,
             ..
         } = *outcome;
-        let messages = self.builder.apply(sequence, command, result, events)?;
-        if !self.is_behind {
-            for message in messages {
+        if self.is_behind {
+            self.builder.skip(sequence, command, result, events)?;
+        } else {
+            for message in self.builder.apply(sequence, command, result, events)? {
                 let at = self.bytes.len();
                 self.bytes.extend_from_slice(&[0; MESSAGE_BYTES_MAX]);
                 let length = encode_message(message, &mut self.bytes[at..]).unwrap_or(0);
@@ -106,45 +105,45 @@ impl FeedWriter {
         }
     }
 
-    /// Hands over what there is. Never waits.
-    pub(crate) fn hand_over(&mut self) {
+    /// Hands over what there is, if a session has subscribed. Never waits.
+    pub(crate) fn hand_over(&mut self, feed: &Feed) {
         if self.is_behind {
-            return self.catch_up();
+            return self.catch_up(feed);
         }
-        if !self.bytes.is_empty() && !self.feed.leave(&mut self.bytes, false) {
+        if !self.bytes.is_empty() && !feed.leave(&mut self.bytes, false) {
             self.fall_behind();
         }
     }
 
     /// Snapshots of all books in place of what was dropped, once the inlet is empty.
-    fn catch_up(&mut self) {
-        if !lock(&self.feed.inlet).bytes.is_empty() {
+    fn catch_up(&mut self, feed: &Feed) {
+        if !feed.is_wanted() || !lock(&feed.inlet).bytes.is_empty() {
             return;
         }
         let is_lost = !std::mem::take(&mut self.is_first);
         self.is_behind = false;
-        self.leave_snapshots(is_lost);
+        self.leave_snapshots(feed, is_lost);
     }
 
     /// Begins a new epoch: the messages of the one before are followed by snapshots of all books.
-    pub(crate) fn begin_epoch(&mut self, epoch: Epoch) {
-        self.hand_over();
+    pub(crate) fn begin_epoch(&mut self, feed: &Feed, epoch: Epoch) {
+        self.hand_over(feed);
         self.builder.begin_epoch(epoch);
         // One that is behind has the snapshots to come.
         if !self.is_behind {
-            self.leave_snapshots(true);
+            self.leave_snapshots(feed, true);
         }
     }
 
     /// Leaves snapshots of all books in the inlet.
-    fn leave_snapshots(&mut self, is_restart: bool) {
+    fn leave_snapshots(&mut self, feed: &Feed, is_restart: bool) {
         self.bytes.clear();
         for symbol in std::mem::take(&mut self.symbols) {
             self.add_snapshot(symbol);
             self.symbols.insert(symbol);
         }
         // They are let in, but for the first ones, which find the inlet empty.
-        let _ = self.bytes.is_empty() || self.feed.leave(&mut self.bytes, is_restart);
+        let _ = self.bytes.is_empty() || feed.leave(&mut self.bytes, is_restart);
     }
 
     #[cfg(test)]

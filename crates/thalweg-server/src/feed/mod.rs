@@ -5,12 +5,13 @@
 //! ```
 //!
 //! From the first subscription on, the publisher makes messages of outcomes and leaves them,
-//! encoded, in the inlet. The feed's task takes all that is there, follows it with a replica of
-//! each book, and sends it on in chunks that all readers share. A reader that is further behind
-//! than the ring is long starts again from snapshots of the replicas, and gets a message with what
-//! it missed. So do all where the [epoch](Feed::epoch) changes; the numbers go on then. While a
-//! reader is behind by an eighth of the ring, chunks are sent when they are full, or after a
-//! millisecond.
+//! encoded, in the inlet. Where the disk may keep outcomes back, it follows the books before that,
+//! so that who subscribes while the disk is full sees them as they are durable. The feed's task
+//! takes all that is there, follows it with a replica of each book, and sends it on in chunks that
+//! all readers share. A reader that is further behind than the ring is long starts again from
+//! snapshots of the replicas, and gets a message with what it missed. So do all where the
+//! [epoch](Feed::epoch) changes; the numbers go on then. While a reader is behind by an eighth of
+//! the ring, chunks are sent when they are full, or after a millisecond.
 //!
 //! *Bounds.* The inlet holds [`INLET_BYTES_MAX`]: beyond that the writer drops messages and puts
 //! snapshots in their place as soon as there is room, and every reader is conflated. The ring holds
@@ -26,6 +27,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use mio::Waker;
+use thalweg_exchange::State;
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
@@ -65,9 +67,11 @@ pub(crate) struct Feed {
     inlet: Mutex<Inlet>,
     filled: Notify,
     books: Mutex<Books>,
-    /// The writer with which the publisher begins, and whether there is one.
-    starting: Mutex<Option<Box<FeedWriter>>>,
-    is_starting: AtomicBool,
+    /// The publisher's end, which the exchange's thread has too; `None` before market data begin,
+    /// and after an outcome was missing.
+    pub(crate) writer: Mutex<Option<FeedWriter>>,
+    /// Whether a session has subscribed, ever.
+    is_wanted: AtomicBool,
     /// Wakes the thread that writes to the readers.
     waker: OnceLock<Arc<Waker>>,
     /// Chunks that were sent to readers.
@@ -83,10 +87,13 @@ impl Feed {
         Epoch(self.epoch.load(Ordering::Relaxed))
     }
 
-    /// Notes the epoch of the next messages, for welcomes and writers.
+    /// Begins an epoch, for welcomes and the writer.
     pub(crate) fn begin_epoch(&self, epoch: Epoch) {
         // ORDERING: Relaxed, pairs with the load in epoch(); a number alone.
         self.epoch.store(epoch.0, Ordering::Relaxed);
+        if let Some(writer) = &mut *lock(&self.writer) {
+            writer.begin_epoch(self, epoch);
+        }
     }
 
     /// `levels` a side are in a snapshot; `ring_chunks` wait for readers.
@@ -97,8 +104,8 @@ impl Feed {
             inlet: Mutex::default(),
             filled: Notify::new(),
             books: Mutex::new(Books::new(channels, levels, ring_chunks)),
-            starting: Mutex::default(),
-            is_starting: AtomicBool::new(false),
+            writer: Mutex::default(),
+            is_wanted: AtomicBool::new(false),
             waker: OnceLock::new(),
             chunks: AtomicU64::new(0),
             conflations: AtomicU64::new(0),
@@ -159,24 +166,30 @@ impl Feed {
         read(&self.chunks)
     }
 
-    /// Has the publisher begin with a writer at the next outcome.
-    pub(crate) fn start(&self, feed_writer: FeedWriter) {
-        *lock(&self.starting) = Some(Box::new(feed_writer));
-        // ORDERING: Relaxed, pairs with the load in take_start(): the same thread.
-        self.is_starting.store(true, Ordering::Relaxed);
+    /// Begins with market data: what the publisher takes from now on follows this state.
+    pub(crate) fn start(&self, state: &State) {
+        *lock(&self.writer) = Some(FeedWriter::new(state, self));
+        self.hand_over();
     }
 
-    /// Returns, once, the writer to begin with.
-    #[inline]
-    pub(crate) fn take_start(&self) -> Option<Box<FeedWriter>> {
-        // ORDERING: Relaxed, pairs with the stores here and in start(): the same thread.
-        if !self.is_starting.load(Ordering::Relaxed) {
-            return None;
+    /// Has the writer hand over what it makes, from the first subscription on.
+    pub(crate) fn want(&self) {
+        // ORDERING: Relaxed, pairs with the load in is_wanted(): the same thread.
+        if !self.is_wanted.swap(true, Ordering::Relaxed) {
+            self.hand_over();
         }
-        // ORDERING: Relaxed, as above.
-        self.is_starting.store(false, Ordering::Relaxed);
-        let mut starting = lock(&self.starting);
-        starting.take()
+    }
+
+    /// Hands over what the writer has made.
+    pub(crate) fn hand_over(&self) {
+        if let Some(writer) = &mut *lock(&self.writer) {
+            writer.hand_over(self);
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        // ORDERING: Relaxed, pairs with the store in want(): the same thread.
+        self.is_wanted.load(Ordering::Relaxed)
     }
 
     /// Has the thread woken that writes to the readers, when there is something for them.

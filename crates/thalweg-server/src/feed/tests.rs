@@ -27,10 +27,16 @@ struct Market {
 
 impl Market {
     fn new(ring_chunks: usize) -> Self {
+        let market = Self::unread(ring_chunks);
+        market.feed.want();
+        market
+    }
+
+    fn unread(ring_chunks: usize) -> Self {
         let feed = Arc::new(Feed::new(Epoch(9), Channels::default(), 0, ring_chunks));
         let state = State::default();
         let mut market = Self {
-            feed_writer: FeedWriter::new(&state, Arc::clone(&feed)),
+            feed_writer: FeedWriter::new(&state, &feed),
             state,
             events: Events::new().with_levels(),
             number: 0,
@@ -77,7 +83,7 @@ impl Market {
 
     /// Hands over and lets the task have its turn.
     fn turn(&mut self) {
-        self.feed_writer.hand_over();
+        self.feed_writer.hand_over(&self.feed);
         self.feed.turn(&mut self.bytes);
     }
 
@@ -242,7 +248,7 @@ async fn many_short_hand_overs_do_not_push_each_other_out_of_the_ring() {
     tokio::spawn(async move { feed.run().await });
     for _ in 0..300 {
         market.bids(1, 1);
-        market.feed_writer.hand_over();
+        market.feed_writer.hand_over(&market.feed);
         // The task has its turn.
         tokio::task::yield_now().await;
     }
@@ -358,10 +364,10 @@ fn a_task_without_a_turn_costs_bounded_memory_and_readers_are_notified() {
     // The task gets no turn, and the inlet is full.
     assert!(market.feed.leave(&mut fill.clone(), false));
     market.bids(1, 3);
-    market.feed_writer.hand_over();
+    market.feed_writer.hand_over(&market.feed);
     assert_eq!(lock(&market.feed.inlet).bytes.len(), INLET_BYTES_MAX);
     market.bids(1, 3);
-    market.feed_writer.hand_over();
+    market.feed_writer.hand_over(&market.feed);
     assert!(
         market.feed_writer.bytes_kept() < 1 << 12,
         "what is dropped takes no memory"
@@ -380,6 +386,36 @@ fn a_task_without_a_turn_costs_bounded_memory_and_readers_are_notified() {
 }
 
 #[test]
+fn nothing_is_handed_over_before_a_subscription_and_the_first_sees_all_that_was_followed() {
+    let mut market = Market::unread(4);
+    market.bids(1, 5);
+    market.turn();
+    market.feed.begin_epoch(Epoch(12));
+    market.feed_writer.begin_epoch(&market.feed, Epoch(12));
+    market.bids(1, 5);
+    market.turn();
+    assert_eq!((market.feed.chunks(), market.feed.load()), (0, (0, 0)));
+    assert_eq!(market.feed_writer.bytes_kept(), 0);
+    let mut early = Reader::new(&market, &[1]);
+    early.read();
+    assert_eq!(early.replicas.len(), 0);
+    market.feed.want();
+    market.turn();
+    let mut late = Reader::new(&market, &[]);
+    for reader in [&mut early, &mut late] {
+        reader.read();
+        assert_eq!(reader.conflated, []);
+        assert_eq!(reader.replica(SymbolId(1)).epoch(), Some(Epoch(12)));
+        market.same(reader.replica(SymbolId(1)));
+    }
+    market.bids(1, 3);
+    market.turn();
+    early.read();
+    assert_eq!(early.messages, 6);
+    market.same(early.replica(SymbolId(1)));
+}
+
+#[test]
 fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
     let mut market = Market::new(4);
     market.bids(1, 5);
@@ -388,9 +424,9 @@ fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
     readers.iter_mut().for_each(Reader::read);
     // Some wait in the inlet, and the second book has none.
     market.bids(1, 3);
-    market.feed_writer.hand_over();
+    market.feed_writer.hand_over(&market.feed);
     market.feed.begin_epoch(Epoch(12));
-    market.feed_writer.begin_epoch(Epoch(12));
+    market.feed_writer.begin_epoch(&market.feed, Epoch(12));
     market.turn();
     for reader in &mut readers {
         reader.read();
@@ -412,7 +448,7 @@ fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
     for epoch in 13..20 {
         market.bids(1, 1);
         market.turn();
-        market.feed_writer.begin_epoch(Epoch(epoch));
+        market.feed_writer.begin_epoch(&market.feed, Epoch(epoch));
         market.turn();
     }
     late.read();
@@ -434,7 +470,7 @@ fn a_symbol_that_was_removed_has_no_snapshot_of_an_older_epoch() {
     });
     market.turn();
     market.feed.begin_epoch(Epoch(12));
-    market.feed_writer.begin_epoch(Epoch(12));
+    market.feed_writer.begin_epoch(&market.feed, Epoch(12));
     market.turn();
     let mut all = Reader::new(&market, &[]);
     let mut named = Reader::new(&market, &[2]);
@@ -457,7 +493,7 @@ fn pieces_end_with_a_command() {
     let mut market = Market::new(16);
     market.turn();
     market.bids(1, 50);
-    market.feed_writer.hand_over();
+    market.feed_writer.hand_over(&market.feed);
     let bytes = lock(&market.feed.inlet).bytes.clone();
     let pieces: Vec<&[u8]> = Pieces::of(&bytes, 200).collect();
     assert!(pieces.len() > 10, "{}", pieces.len());

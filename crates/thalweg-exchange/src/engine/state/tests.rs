@@ -3,6 +3,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::*;
+use crate::command::OrderType;
 use crate::command::{AccountSpec, OrderFlags, Place, SymbolSpec, SymbolType};
 use crate::ids::CurrencyId;
 use crate::report::state_text::state_text_hash;
