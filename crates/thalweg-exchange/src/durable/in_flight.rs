@@ -1,10 +1,10 @@
 //! Commands and queries that were taken and are not published yet, in order; and which commands of
 //! sessions are new.
 //!
-//! [`InFlight`] is a ring of slots that are used again, so that a command allocates nothing. While
-//! nothing is in flight it begins anew with its first slots, which stay in the cache where commands
-//! do not wait for the disk. [`Admission`] knows the last sequence of each session, and how many of
-//! its commands are in flight.
+//! [`InFlight`] is a ring of slots that are used again, so that a command allocates nothing. It has
+//! no more slots than were in flight together, rounded up to a power of two, and begins anew with
+//! its first slots while nothing is in flight: so few stay in the cache. [`Admission`] knows the
+//! last sequence of each session, and how many of its commands are in flight.
 
 use thalweg_measure::clock::Clock;
 
@@ -148,7 +148,9 @@ impl Slot {
 #[derive(Debug)]
 pub(super) struct InFlight {
     slots: Vec<Slot>,
-    /// A power of two.
+    /// How many slots the ring has until it is full, and at most; powers of two. As few as were
+    /// needed together stay in the cache.
+    length: usize,
     capacity: usize,
     events: usize,
     /// Whether events list the levels that a command changed.
@@ -168,6 +170,7 @@ impl InFlight {
     pub(super) fn new(capacity: usize, events: usize, levels: bool) -> Self {
         Self {
             slots: Vec::new(),
+            length: 1,
             capacity: capacity.max(1).next_power_of_two(),
             events,
             levels,
@@ -204,7 +207,7 @@ impl InFlight {
     }
 
     fn at(&mut self, position: usize) -> &mut Slot {
-        &mut self.slots[position & (self.capacity - 1)]
+        &mut self.slots[position & (self.length - 1)]
     }
 
     /// Returns the slot for the next command or query. There must be room.
@@ -214,12 +217,27 @@ impl InFlight {
         if self.len() == 0 {
             (self.published, self.executed, self.taken) = (0, 0, 0);
         }
+        if self.len() == self.length {
+            self.lengthen();
+        }
         let position = self.taken;
         self.taken += 1;
-        if position & (self.capacity - 1) == self.slots.len() {
+        if position & (self.length - 1) == self.slots.len() {
             self.add_slot();
         }
         self.at(position)
+    }
+
+    /// Doubles the ring, which is full: its first slot becomes that of position 0. Cost: moves all
+    /// slots, 352 bytes each, once for each length.
+    #[cold]
+    fn lengthen(&mut self) {
+        let first = self.published;
+        self.slots.rotate_left(first & (self.length - 1));
+        self.executed -= first;
+        self.taken -= first;
+        self.published = 0;
+        self.length *= 2;
     }
 
     #[cold]
@@ -245,7 +263,7 @@ impl InFlight {
     pub(super) fn execute(&mut self, mut execute: impl FnMut(&mut Slot)) {
         let kept = self.events.max(EVENTS_KEPT);
         while self.executed < self.taken {
-            let slot = &mut self.slots[self.executed & (self.capacity - 1)];
+            let slot = &mut self.slots[self.executed & (self.length - 1)];
             execute(slot);
             if slot.question.is_some() || slot.events.room() > kept {
                 let held = Some(slot.held()).filter(|held| *held > kept);
@@ -279,7 +297,7 @@ impl InFlight {
     /// Returns the first `count` of those that are to be published next, up to the end of the ring.
     #[inline]
     pub(super) fn next_slots(&mut self, count: usize) -> &mut [Slot] {
-        let first = self.published & (self.capacity - 1);
+        let first = self.published & (self.length - 1);
         let end = (first + count).min(self.slots.len());
         &mut self.slots[first..end]
     }
@@ -312,7 +330,7 @@ impl InFlight {
     /// Returns the slot of a command of a session, if that is in flight.
     pub(super) fn find(&mut self, session: u32, sequence: u64) -> Option<&Slot> {
         let position = (self.published..self.taken).find(|position| {
-            let slot = &self.slots[position & (self.capacity - 1)];
+            let slot = &self.slots[position & (self.length - 1)];
             slot.question.is_none() && slot.note() == Note { session, sequence }
         });
         position.map(|position| &*self.at(position))
@@ -321,7 +339,7 @@ impl InFlight {
     /// Returns whether a command of a session is in flight.
     pub(super) fn has_of(&self, session: u32) -> bool {
         (self.published..self.taken).any(|position| {
-            let slot = &self.slots[position & (self.capacity - 1)];
+            let slot = &self.slots[position & (self.length - 1)];
             slot.question.is_none() && slot.note().session == session
         })
     }
@@ -625,5 +643,24 @@ mod tests {
             ring.free(1);
         }
         assert_eq!(ring.slots.len(), 1);
+    }
+
+    #[test]
+    fn a_ring_that_is_never_empty_has_as_few_slots_as_were_needed_together() {
+        let mut ring = InFlight::new(64, 0, false);
+        let (mut next, mut out) = (0, 0);
+        for (together, slots) in [(3, 4), (2, 4), (9, 16), (5, 16), (64, 64)] {
+            for _ in 0..100 {
+                while ring.len() < together {
+                    take(&mut ring, next, false);
+                    next += 1;
+                }
+                ring.execute(|_| ());
+                let freed = free(&mut ring, 1);
+                assert_eq!(freed, [out]);
+                out += 1;
+            }
+            assert_eq!(ring.slots.len(), slots, "{together} together");
+        }
     }
 }
