@@ -142,7 +142,7 @@ impl FeedWriter {
             self.add_snapshot(symbol);
             self.symbols.insert(symbol);
         }
-        // They are let in, but for the first ones, which find the inlet empty.
+        // They are let in: the first ones find the inlet empty.
         let _ = self.bytes.is_empty() || feed.leave(&mut self.bytes, is_restart);
     }
 

@@ -112,11 +112,12 @@ impl Feed {
         }
     }
 
-    /// Leaves bytes for the task, if there is room; those that begin with snapshots in any case.
+    /// Leaves bytes for the task, if there is room, or nothing waits; those that begin a restart in
+    /// any case.
     fn leave(&self, bytes: &mut Vec<u8>, is_restart: bool) -> bool {
         let mut inlet = lock(&self.inlet);
         let waiting = inlet.bytes.len();
-        if waiting + bytes.len() > INLET_BYTES_MAX && !is_restart {
+        if waiting > 0 && waiting + bytes.len() > INLET_BYTES_MAX && !is_restart {
             return false;
         }
         if is_restart {

@@ -416,6 +416,16 @@ fn nothing_is_handed_over_before_a_subscription_and_the_first_sees_all_that_was_
 }
 
 #[test]
+fn what_finds_an_empty_inlet_is_let_in_whatever_its_length() {
+    let feed = Feed::new(Epoch(9), Channels::default(), 0, 4);
+    let mut books = vec![0; INLET_BYTES_MAX + 1];
+    assert!(feed.leave(&mut books, false));
+    assert!(!feed.leave(&mut vec![0], false));
+    assert!(feed.leave(&mut vec![0], true));
+    assert_eq!(feed.load().0, INLET_BYTES_MAX + 2);
+}
+
+#[test]
 fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
     let mut market = Market::new(4);
     market.bids(1, 5);
