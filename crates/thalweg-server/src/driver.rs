@@ -332,6 +332,22 @@ impl<S: Storage> Driver<S> {
         Ok(())
     }
 
+    /// Submits frames of a trader's session as [`Exchange::submit_frames`] does, unless new
+    /// commands of the session are not taken now.
+    pub(crate) fn submit_frames(
+        &mut self,
+        (id, key): (SessionId, SessionKey),
+        bytes: &[u8],
+        most: usize,
+    ) -> (usize, usize) {
+        if self.closed_to(key).is_some() {
+            return (0, 0);
+        }
+        let taken = self.exchange.submit_frames((key, id.tag()), bytes, most);
+        self.has_others |= taken.0 > 0;
+        taken
+    }
+
     fn submit_open(
         &mut self,
         (id, session): (SessionId, &mut Session),

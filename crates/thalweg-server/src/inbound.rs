@@ -136,7 +136,7 @@ impl<S: Storage> Turn<'_, S> {
         let mut together = COMMANDS_TOGETHER;
         loop {
             let taken = self.submitted + self.count;
-            if taken >= together && self.count > 0 {
+            if taken >= together {
                 if let Err(failed) = self.submit_all() {
                     return Stop::Failed(failed);
                 }
@@ -177,14 +177,25 @@ impl<S: Storage> Turn<'_, S> {
     }
 
     /// Takes the next frames, `most` at most, as long as each is about an order of the session's
-    /// own user and may be sent now: with one look at the session for all of them. Returns whether
-    /// it took any.
+    /// own user and may be sent now: with one look at the session for all of them. Submits them at
+    /// once, unless others are to be submitted before them. Returns whether it took any.
     fn take_orders(&mut self, input: &mut Input, most: usize) -> bool {
         let key = self.session.terms.key;
         if key.role != Role::Trade || self.shared.conditions_of(key).is_some() {
             return false;
         }
-        let end = self.count + self.session.rate.times(most, self.now);
+        let most = self.session.rate.times(most, self.now);
+        if self.count == 0 {
+            let session = (self.id, key);
+            let (count, bytes) = self.driver.submit_frames(session, input.rest(), most);
+            if count > 0 {
+                input.take(bytes);
+                self.submitted += count;
+                self.session.rate.take(count as u32, self.now);
+                return true;
+            }
+        }
+        let end = self.count + most;
         if self.commands.len() < end {
             let none = (ClientSequence(0), Command::Nop);
             self.commands.resize(end, none);

@@ -129,11 +129,17 @@ impl Owner {
     #[inline]
     pub(super) const fn note_taken(&mut self, bytes: usize) -> u64 {
         let number = self.number;
-        self.number += 1;
-        self.commands += 1;
-        self.bytes += bytes as u64;
-        self.is_unflushed = true;
+        self.note_run(1, bytes);
         number
+    }
+
+    /// Counts commands whose records have this many bytes together.
+    #[inline]
+    pub(super) const fn note_run(&mut self, count: u64, bytes: usize) {
+        self.number += count;
+        self.commands += count;
+        self.bytes += bytes as u64;
+        self.is_unflushed |= count > 0;
     }
 }
 

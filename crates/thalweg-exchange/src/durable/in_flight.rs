@@ -71,13 +71,28 @@ impl Slot {
         (due, is_stamped): (u64, bool),
     ) {
         self.command.copy_from(command);
+        self.belong((origin, tag), (number, session), due);
+        if is_stamped {
+            self.stamp();
+        }
+    }
+
+    /// Becomes a command that is in it already; it is not stamped.
+    #[inline(always)]
+    pub(super) fn belong(
+        &mut self,
+        (origin, tag): (Origin, u64),
+        (number, session): (u64, u32),
+        due: u64,
+    ) {
         (self.number, self.tag) = (number, tag);
         (self.origin, self.session) = (origin, session);
-        self.due = due;
-        self.taken = match is_stamped {
-            true => Clock::global().ticks(),
-            false => 0,
-        };
+        (self.due, self.taken) = (due, 0);
+    }
+
+    /// Notes that it was taken now.
+    pub(super) fn stamp(&mut self) {
+        self.taken = Clock::global().ticks();
     }
 
     /// Returns its session and its sequence.
@@ -238,6 +253,31 @@ impl InFlight {
         self.taken -= first;
         self.published = 0;
         self.length *= 2;
+    }
+
+    /// Returns free slots for the next commands: `most` at most, up to the end of the ring or to
+    /// the first that is in flight. There must be room for them.
+    #[inline]
+    pub(super) fn free_slots(&mut self, most: usize) -> &mut [Slot] {
+        debug_assert!(self.len() + most <= self.capacity, "the caller looks");
+        if self.len() == 0 {
+            (self.published, self.executed, self.taken) = (0, 0, 0);
+        }
+        if self.len() == self.length && most > 0 {
+            self.lengthen();
+        }
+        let first = self.taken & (self.length - 1);
+        let free = self.length - self.len();
+        let end = self.length.min(first + most.min(free));
+        while self.slots.len() < end {
+            self.add_slot();
+        }
+        &mut self.slots[first..end]
+    }
+
+    /// Takes the first `count` of the [free slots](Self::free_slots), which are commands now.
+    pub(super) const fn take_first(&mut self, count: usize) {
+        self.taken += count;
     }
 
     #[cold]
@@ -452,6 +492,25 @@ impl Admission {
             return None;
         }
         Some((slot, sequence.0))
+    }
+
+    /// Returns the place of a session that is known, the last sequence that was taken, and how many
+    /// commands it may send now.
+    pub(super) fn room_of(&mut self, key: SessionKey) -> Option<(SessionSlot, u64, usize)> {
+        let slot = self.slot_of(key)?;
+        let session = &self.list[slot.0 as usize];
+        let room = match key.holder >= 0 {
+            true => self.limits.answers_kept.saturating_sub(session.in_flight) as usize,
+            false => usize::MAX,
+        };
+        Some((slot, session.last, room))
+    }
+
+    /// Counts commands of a session that are on their way, the last of which has this sequence.
+    pub(super) fn take_run(&mut self, slot: SessionSlot, sequence: u64, count: u32) {
+        let admitted = &mut self.list[slot.0 as usize];
+        admitted.last = sequence;
+        admitted.in_flight += count;
     }
 
     #[inline(always)]

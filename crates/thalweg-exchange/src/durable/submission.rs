@@ -1,11 +1,13 @@
 //! The way of commands through a durable exchange: known ones are answered, new ones go into the
 //! journal and are executed, and once they are durable their answers and reports are published.
 
+mod frames;
+
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use thalweg_journal::{AppendGuard, Error as JournalError, Lsn, Storage};
+use thalweg_journal::{AppendGuard, Error as JournalError, Lsn, Shared, Storage};
 use thalweg_measure::clock::Clock;
 
 use super::committer::Gate;
@@ -67,7 +69,15 @@ enum Records<'x, S: Storage> {
     Log(&'x mut Pending),
 }
 
-impl<S: Storage> Records<'_, S> {
+impl<'x, S: Storage> Records<'x, S> {
+    /// Returns where they go; none where the journal has stopped.
+    fn of(replication: &'x mut Replication, journal: &'x Shared<[u8], S>) -> Option<Self> {
+        match replication {
+            Replication::Leading(leading) => Some(Self::Log(&mut leading.pending)),
+            _ => journal.lock_appends().ok().map(Self::Journal),
+        }
+    }
+
     /// Writes the record of the command that gets this number. Returns how many bytes it has, if
     /// there is room.
     #[inline(always)]
@@ -214,10 +224,9 @@ impl<S: Storage> Exchange<S> {
             return RunEnd::Full;
         }
         let mut room = self.room_of_run();
-        let Some(mut records) = (match &mut self.replication {
-            _ if room == 0 => None,
-            Replication::Leading(leading) => Some(Records::Log(&mut leading.pending)),
-            _ => self.journal.lock_appends().ok().map(Records::Journal),
+        let Some(mut records) = (match room {
+            0 => None,
+            _ => Records::of(&mut self.replication, &self.journal),
         }) else {
             let next = requests.next();
             return next.map_or(RunEnd::All, |(at, request)| RunEnd::Other(at, request));

@@ -81,6 +81,21 @@ impl Stamping {
         true
     }
 
+    /// Returns how many commands there are up to the next one that is stamped, which is the last.
+    pub(crate) const fn until_due(&self) -> u64 {
+        self.left
+    }
+
+    /// Passes as many commands, or less. Returns whether the last of them is stamped.
+    pub(crate) const fn pass(&mut self, count: u64) -> bool {
+        self.left -= count;
+        if self.left > 0 {
+            return false;
+        }
+        self.left = self.every;
+        true
+    }
+
     /// Executes a command that is stamped.
     #[inline(never)]
     pub(crate) fn apply(

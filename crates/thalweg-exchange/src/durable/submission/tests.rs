@@ -10,6 +10,7 @@ use thalweg::pipeline::Placement;
 use thalweg_journal::{Fault, JournalOptions, Operation, Reader, SimDisk};
 
 use super::*;
+use crate::codec::session::{encode_submit, submit_bytes};
 use crate::command::{Action, Place};
 use crate::durable::options::{Options, SessionLimits, SyncMode};
 use crate::ids::{OrderId, SymbolId, UserId};
@@ -93,14 +94,65 @@ fn requests(all: &[Asked]) -> Vec<(Origin, Command)> {
     all.iter().map(request).collect()
 }
 
-/// Submits all in batches of these lengths, and returns what came of it: results, outputs, records.
+/// How commands are submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    OneByOne,
+    InRuns,
+    /// As frames, as far as they are taken so.
+    AsFrames,
+}
+
+/// Submits the first of these commands as frames, as many as are of one session. Returns how many
+/// were taken.
+fn submit_frames(exchange: &mut Exchange<SimDisk>, batch: &[(Origin, Command)], tag: u64) -> usize {
+    let Some(key) = batch[0].0.key() else {
+        return 0;
+    };
+    let (mut frames, mut ends) = (Vec::new(), vec![0]);
+    for (origin, command) in batch {
+        let Origin::Session { key: of, sequence } = *origin else {
+            break;
+        };
+        if of != key || sequence.0 == 0 {
+            break;
+        }
+        let at = frames.len();
+        frames.resize(at + submit_bytes(command), 0);
+        encode_submit(sequence, command, &mut frames[at..]).expect("there is room");
+        ends.push(frames.len());
+    }
+    let (count, bytes) = exchange.submit_frames((key, tag), &frames, batch.len());
+    assert_eq!(bytes, ends[count]);
+    count
+}
+
+/// Has an exchange publish everything, and returns the records of its journal.
+fn records(mut exchange: Exchange<SimDisk>, disk: SimDisk) -> String {
+    let mut text = String::new();
+    exchange.drain().expect("there is room again");
+    let last = Lsn::new(exchange.number());
+    let is_durable = |_| last == Lsn::ZERO || exchange.journal.commit(last).is_ok();
+    assert!((0..10).any(is_durable), "there is room again");
+    drop(exchange);
+    let mut reader = Reader::open_in(disk, Lsn::ZERO).expect("it is there");
+    while let Some(block) = reader.next_block().expect("it is whole") {
+        for record in block.bytes() {
+            let _ = writeln!(text, "{record:?}");
+        }
+    }
+    text
+}
+
+/// Submits all in batches of these lengths, and returns what came of it: results, outputs, records;
+/// and the lengths of the batches, which are shorter where one is submitted as frames in part.
 fn outcome(
     all: &[(Origin, Command)],
     batches: &[usize],
     options: &Options,
     full_at: usize,
-    in_runs: bool,
-) -> String {
+    way: Way,
+) -> (String, Vec<usize>) {
     let disk = SimDisk::new();
     let (mut text, published) = (String::new(), Arc::new(Mutex::new(String::new())));
     let output = Arc::clone(&published);
@@ -120,7 +172,7 @@ fn outcome(
         }
     });
     let (mut exchange, _) = opened.expect("it is new");
-    let (mut rest, mut lengths) = (all, batches.iter().cycle());
+    let (mut rest, mut lengths, mut submitted) = (all, batches.iter().cycle(), Vec::new());
     for number in 0.. {
         if rest.is_empty() {
             break;
@@ -128,35 +180,38 @@ fn outcome(
         if number == full_at {
             (0..3).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
         }
-        let (batch, others) = rest.split_at(rest.len().min(*lengths.next().expect("a cycle")));
-        rest = others;
+        let mut batch = &rest[..rest.len().min(*lengths.next().expect("a cycle"))];
+        let mut note = |at: usize, taken: Result<SubmitOutcome, SubmitError>| {
+            let _ = writeln!(text, "{number} {at} {taken:?}");
+        };
+        if way == Way::AsFrames {
+            let before = exchange.number();
+            let count = submit_frames(&mut exchange, batch, number as u64);
+            let numbers = (before..).take(count).enumerate();
+            numbers.for_each(|(at, number)| note(at, Ok(SubmitOutcome::New { number })));
+            batch = &batch[..count.max(1)];
+            if count > 0 {
+                rest = &rest[count..];
+                submitted.push(count);
+                continue;
+            }
+        }
+        rest = &rest[batch.len()..];
+        submitted.push(batch.len());
         let submissions = batch.iter().map(|(origin, command)| Submission {
             origin: *origin,
             command,
             tag: number as u64,
         });
-        let note = |at: usize, taken: Result<SubmitOutcome, SubmitError>| {
-            let _ = writeln!(text, "{number} {at} {taken:?}");
-        };
-        match in_runs {
-            true => exchange.submit_many(submissions, note),
-            false => exchange.submit_each(submissions, note),
+        match way {
+            Way::InRuns => exchange.submit_many(submissions, note),
+            Way::OneByOne | Way::AsFrames => exchange.submit_each(submissions, note),
         }
     }
     let (owner, digest) = (&exchange.owner, exchange.digest);
     let _ = writeln!(text, "{} {} {digest:?}", owner.number, owner.bytes);
-    exchange.drain().expect("there is room again");
-    let last = Lsn::new(exchange.number());
-    let is_durable = |_| last == Lsn::ZERO || exchange.journal.commit(last).is_ok();
-    assert!((0..10).any(is_durable), "there is room again");
-    drop(exchange);
-    let mut reader = Reader::open_in(disk, Lsn::ZERO).expect("it is there");
-    while let Some(block) = reader.next_block().expect("it is whole") {
-        for record in block.bytes() {
-            let _ = writeln!(text, "{record:?}");
-        }
-    }
-    text + &published.lock().expect("no panic")
+    let text = text + &records(exchange, disk);
+    (text + &published.lock().expect("no panic"), submitted)
 }
 
 fn options(answers_kept: u32, sync: SyncMode, capacity: usize) -> Options {
@@ -194,10 +249,36 @@ proptest! {
         full_at in prop_oneof![Just(usize::MAX), 0..3_usize],
     ) {
         let (all, options) = (requests(&all), options(answers_kept, sync, capacity));
-        let [one_by_one, in_runs] =
-            [false, true].map(|in_runs| outcome(&all, &batches, &options, full_at, in_runs));
+        let [one_by_one, in_runs] = [Way::OneByOne, Way::InRuns]
+            .map(|way| outcome(&all, &batches, &options, full_at, way));
         prop_assert_eq!(one_by_one, in_runs);
+        let (as_frames, lengths) = outcome(&all, &batches, &options, full_at, Way::AsFrames);
+        let (one_by_one, _) = outcome(&all, &lengths, &options, full_at, Way::OneByOne);
+        prop_assert_eq!(one_by_one, as_frames);
     }
+}
+
+/// Frames are taken up to the first that is none of a trader's own order, or does not come for the
+/// first time; more of them than one round has.
+#[test]
+fn frames_are_taken_up_to_the_first_that_needs_another_look() {
+    let asked = |command| Asked {
+        session: 0,
+        step: 1,
+        command,
+    };
+    // The user of the even ones is that of the session; 1 does nothing, and comes as it is.
+    let commands = std::iter::once(1).chain([2; 150]).chain([1, 6, 4, 3, 2]);
+    let mut all = requests(&commands.map(asked).collect::<Vec<_>>());
+    all.push(all[10].clone());
+    let mut options = options(1_024, SyncMode::Never, 64);
+    options.journal = options.journal.block_bytes_max(16 << 10);
+    let (text, lengths) = outcome(&all, &[1_000], &options, usize::MAX, Way::AsFrames);
+    assert_eq!(lengths, [1, 150, 1, 2, 1, 1, 1]);
+    assert!(
+        text.contains("\n6 0 Ok(Repeat(FirstAnswer { number: 10,"),
+        "{text}"
+    );
 }
 
 /// The third of a run is refused, a later one comes a second time, and a third one is a repetition
@@ -214,7 +295,7 @@ fn a_run_goes_on_behind_what_is_refused() {
     let all: Vec<Asked> = steps.zip(commands).map(asked).collect();
     let all = requests(&all);
     let options = options(1_024, SyncMode::Never, 64);
-    let text = outcome(&all, &[8], &options, usize::MAX, true);
+    let (text, _) = outcome(&all, &[8], &options, usize::MAX, Way::InRuns);
     let mut results: Vec<&str> = text.lines().take(8).collect();
     let results = results.iter_mut().map(|line| &line[4..]);
     let expected = [
