@@ -10,7 +10,7 @@ use crate::stride::Pattern;
 
 /// Computes the XXH64 of a stream, piece by piece. Where it is cut does not matter.
 ///
-/// Also a [`Hasher`](core::hash::Hasher), made by [`BuildXxh64`](crate::BuildXxh64).
+/// Also a [`Hasher`], made by [`BuildXxh64`].
 ///
 /// ```
 /// use thalweg_hash::{Xxh64, xxh64};

@@ -70,7 +70,7 @@ impl Recorder {
     }
 
     /// Counts `n` events that all have this value; nothing for `n` = 0. Some 3 ns when warm. A
-    /// value above [`VALUE_MAX`](super::VALUE_MAX) goes to the top bucket; sum and maximum hold it
+    /// value above [`VALUE_MAX`] goes to the top bucket; sum and maximum hold it
     /// exactly.
     #[inline]
     pub fn record_n(&self, value: u64, n: u64) {
@@ -113,7 +113,7 @@ impl Recorder {
     /// `scale` turns a recorded value into the unit of the result and must be a multiplication by
     /// a constant, give or take rounding: `|ticks| clock.ns(ticks)`, or `|ticks| ticks`. Each value
     /// comes out within 0.8 % (half a bucket here, three digits there), and one above
-    /// [`VALUE_MAX`](super::VALUE_MAX) as about that. The extremes are exact. So is the mean,
+    /// [`VALUE_MAX`] as about that. The extremes are exact. So is the mean,
     /// unless the writer is at work, where it is within 0.8 % of the values in range. Takes some
     /// 20 µs where the values span 2^20.
     #[must_use]
