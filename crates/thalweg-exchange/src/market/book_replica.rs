@@ -72,7 +72,7 @@ fn same_feed(current: Option<(Epoch, Channels)>, message: &Message) -> Result<()
 /// that the last message of a symbol is missing, of which nothing comes any more.
 ///
 /// After an error nothing has changed. If it is a gap or a new epoch, every symbol needs a new
-/// [`Snapshot`](super::Snapshot); the check goes on [after](Self::after) the first of them.
+/// [`Snapshot`]; the check goes on [after](Self::after) the first of them.
 ///
 /// A loss at the end of a feed does not show in the messages that arrive: the transport must send
 /// the number of the last message from time to time, even when the feed is silent.
@@ -179,7 +179,7 @@ pub enum KnownDepth {
 /// It follows one start of one feed, an [`Epoch`]: that of its snapshot, or of the first message.
 /// The feed must have [levels](Channels::levels). By the messages of other symbols it sees that the
 /// feed has started again. It cannot see that the last message of its own symbol was lost: a
-/// subscriber of the whole feed uses a [`GapDetector`](super::GapDetector) for that.
+/// subscriber of the whole feed uses a [`GapDetector`] for that.
 ///
 /// ```
 /// use thalweg_exchange::market::{BookReplica, Builder, Channels, Epoch, Snapshot};

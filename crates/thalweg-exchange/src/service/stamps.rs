@@ -1,7 +1,7 @@
 //! When commands were where: looks at the clock inside the execute stage.
 //!
 //! A command that is stamped is executed part by part, by
-//! [`apply_in_parts`](crate::apply_in_parts), with a look at the clock after each part. Where
+//! [`apply_in_parts`], with a look at the clock after each part. Where
 //! several in a row are stamped, each begins where the one before has ended, and the first of a
 //! chunk where the stage began with it: so together they have all the time that the stage took.
 

@@ -6,14 +6,14 @@ use thalweg_exchange::{
     Command, FeeUnit, OrderType, ResultCode, Rules, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
-use crate::money::market::{GOODS, MONEY, Market, buy, cancelled, of_type, sell};
+use crate::money::market::{BASE, Market, QUOTE, buy, cancelled, of_type, sell};
 use crate::properties::commands::BEFORE_LATER_RULES;
 
 const TRADED: SymbolId = SymbolId(7);
 
 /// A lot is worth 3 at a price of 1.
 fn terms(fee_unit: FeeUnit, taker_fee: i64, maker_fee: i64) -> SymbolSpec {
-    SymbolSpec::pair(TRADED, GOODS, MONEY)
+    SymbolSpec::pair(TRADED, BASE, QUOTE)
         .with_scales(2, 3)
         .with_fees(taker_fee, maker_fee)
         .with_fee_unit(fee_unit)
@@ -24,7 +24,7 @@ fn market(spec: SymbolSpec) -> Market {
     let mut market = Market::new(Rules::default());
     market.done(&Command::AddSymbols([spec].into()));
     for uid in 1..=3 {
-        for currency in [GOODS, MONEY] {
+        for currency in [BASE, QUOTE] {
             assert_eq!(market.pay(uid, currency, 1_000_000), ResultCode::Success);
         }
     }
@@ -33,7 +33,7 @@ fn market(spec: SymbolSpec) -> Market {
 
 /// Returns how much money a user has won.
 fn won(market: &Market, uid: i64) -> i64 {
-    market.balance(uid, MONEY) - 1_000_000
+    market.balance(uid, QUOTE) - 1_000_000
 }
 
 fn fees(market: &Market) -> i64 {
@@ -43,7 +43,7 @@ fn fees(market: &Market) -> i64 {
     let totals = market.state.risk.currencies();
     totals
         .iter()
-        .find(|total| total.id == MONEY)
+        .find(|total| total.id == QUOTE)
         .map_or(0, |total| total.fees)
 }
 
@@ -110,16 +110,16 @@ fn of_futures_what_is_opened_pays_and_is_covered_at_the_end_of_the_band() {
     let mut market = market(futures);
     assert_eq!(market.band(TRADED, 1_000, 1_199), ResultCode::Success);
     // A lot that is bought at most can lose 199 and a fee of 11.99.
-    assert_eq!(market.pay(4, MONEY, 210), ResultCode::Success);
+    assert_eq!(market.pay(4, QUOTE, 210), ResultCode::Success);
     assert_eq!(
         market.run(&buy(4, 1, TRADED, 1_150, 1)),
         ResultCode::RiskNsf
     );
-    assert_eq!(market.pay(4, MONEY, 1), ResultCode::Success);
+    assert_eq!(market.pay(4, QUOTE, 1), ResultCode::Success);
     market.done(&buy(4, 1, TRADED, 1_150, 1));
     market.done(&sell(1, 1, TRADED, 1_100, 1));
     // At 1,150: the maker pays 5.75, the taker 11.5.
-    assert_eq!((market.balance(4, MONEY), won(&market, 1)), (205, -12));
+    assert_eq!((market.balance(4, QUOTE), won(&market, 1)), (205, -12));
     // The seller closes, and pays nothing; who opens against that does.
     market.done(&sell(2, 1, TRADED, 1_150, 1));
     market.done(&buy(1, 2, TRADED, 1_150, 1));
@@ -134,7 +134,7 @@ fn an_exchange_that_is_older_than_a_rule_keeps_its_symbols() {
         let symbol = terms(FeeUnit::Millionth, taker, maker);
         market.done(&Command::AddSymbols([symbol].into()));
         for uid in 1..=2 {
-            for currency in [GOODS, MONEY] {
+            for currency in [BASE, QUOTE] {
                 assert_eq!(market.pay(uid, currency, 1_000_000), ResultCode::Success);
             }
         }
@@ -180,30 +180,30 @@ fn fees_of_futures_are_not_paid_by_profit_that_waits() {
     const PAIR: SymbolId = SymbolId(8);
     let futures = terms(FeeUnit::PerLot, 10, 10).with_type(SymbolType::Futures);
     let mut market = market(futures);
-    let pair = SymbolSpec::pair(PAIR, GOODS, MONEY);
+    let pair = SymbolSpec::pair(PAIR, BASE, QUOTE);
     market.done(&Command::AddSymbols([pair].into()));
     assert_eq!(market.band(TRADED, 100, 200), ResultCode::Success);
-    assert_eq!(market.pay(4, MONEY, 2_000), ResultCode::Success);
+    assert_eq!(market.pay(4, QUOTE, 2_000), ResultCode::Success);
     market.done(&sell(1, 1, TRADED, 100, 10));
     market.done(&buy(4, 1, TRADED, 100, 10));
     market.done(&buy(2, 1, TRADED, 200, 10));
     market.done(&sell(4, 2, TRADED, 200, 10));
     // 1,000 wait, for which nobody has paid yet.
-    assert_eq!((market.balance(4, MONEY), fees(&market)), (1_900, 300));
-    assert_eq!(market.pay(4, MONEY, -1_900), ResultCode::Success);
+    assert_eq!((market.balance(4, QUOTE), fees(&market)), (1_900, 300));
+    assert_eq!(market.pay(4, QUOTE, -1_900), ResultCode::Success);
     let opens = buy(4, 3, TRADED, 100, 9);
     assert_eq!(market.run(&opens), ResultCode::RiskNsf);
-    assert_eq!(market.pay(4, MONEY, 89), ResultCode::Success);
+    assert_eq!(market.pay(4, QUOTE, 89), ResultCode::Success);
     assert_eq!(market.run(&opens), ResultCode::RiskNsf);
-    assert_eq!(market.pay(4, MONEY, 1), ResultCode::Success);
+    assert_eq!(market.pay(4, QUOTE, 1), ResultCode::Success);
     market.done(&opens);
-    assert_eq!(market.withdrawable(4, MONEY), 0);
+    assert_eq!(market.withdrawable(4, QUOTE), 0);
     let spends = buy(4, 4, PAIR, 1, 1);
     assert_eq!(market.run(&spends), ResultCode::RiskNsf);
     let more = buy(4, 5, TRADED, 100, 1);
     assert_eq!(market.run(&more), ResultCode::RiskNsf);
     market.done(&sell(3, 1, TRADED, 100, 9));
-    assert_eq!((market.balance(4, MONEY), fees(&market)), (0, 300 + 180));
+    assert_eq!((market.balance(4, QUOTE), fees(&market)), (0, 300 + 180));
 }
 
 #[test]
@@ -253,23 +253,23 @@ fn fees_are_paid_out_once_and_never_more_than_were_collected() {
     };
     let id = 3_000_000_000;
     for (command, code) in [
-        (pay(99, MONEY, 1, id), ResultCode::AuthInvalidUser),
-        (pay(3, MONEY, 81, id), ResultCode::FeesNsf),
-        (pay(3, GOODS, 1, id), ResultCode::FeesNsf),
-        (pay(3, MONEY, 0, id), ResultCode::FeesAmountNotPositive),
-        (pay(3, MONEY, -5, id), ResultCode::FeesAmountNotPositive),
+        (pay(99, QUOTE, 1, id), ResultCode::AuthInvalidUser),
+        (pay(3, QUOTE, 81, id), ResultCode::FeesNsf),
+        (pay(3, BASE, 1, id), ResultCode::FeesNsf),
+        (pay(3, QUOTE, 0, id), ResultCode::FeesAmountNotPositive),
+        (pay(3, QUOTE, -5, id), ResultCode::FeesAmountNotPositive),
         (
-            pay(3, MONEY, 50, 1),
+            pay(3, QUOTE, 50, 1),
             ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedMany,
         ),
-        (pay(3, MONEY, 50, id), ResultCode::Success),
+        (pay(3, QUOTE, 50, id), ResultCode::Success),
         (
-            pay(3, MONEY, 30, id),
+            pay(3, QUOTE, 30, id),
             ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame,
         ),
-        (pay(3, MONEY, 31, id + 1), ResultCode::FeesNsf),
-        (pay(3, MONEY, 30, id + 1), ResultCode::Success),
-        (pay(3, MONEY, 1, id + 2), ResultCode::FeesNsf),
+        (pay(3, QUOTE, 31, id + 1), ResultCode::FeesNsf),
+        (pay(3, QUOTE, 30, id + 1), ResultCode::Success),
+        (pay(3, QUOTE, 1, id + 2), ResultCode::FeesNsf),
     ] {
         assert_eq!(market.run(&command), code, "{command:?}");
     }

@@ -6,14 +6,14 @@ use thalweg_exchange::{
     OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
-use crate::money::market::{FUTURES, GOODS, MONEY, PAIR, buy, of_type, sell};
+use crate::money::market::{BASE, FUTURES, PAIR, QUOTE, buy, of_type, sell};
 
 /// Another pair and another futures symbol.
 pub(crate) const OTHER_PAIR: SymbolId = SymbolId(3);
 pub(crate) const OTHER_FUTURES: SymbolId = SymbolId(4);
 pub(crate) const COINS: CurrencyId = CurrencyId(30);
 pub(crate) const SYMBOLS: [SymbolId; 4] = [PAIR, FUTURES, OTHER_PAIR, OTHER_FUTURES];
-pub(crate) const CURRENCIES: [CurrencyId; 3] = [GOODS, MONEY, COINS];
+pub(crate) const CURRENCIES: [CurrencyId; 3] = [BASE, QUOTE, COINS];
 /// The hostile users are 1 to 4. This user only pays in.
 pub(crate) const BYSTANDER: UserId = UserId(9);
 /// This user wants to trade.
@@ -74,10 +74,10 @@ pub(crate) fn opening(money: i64, (fee_unit, fees): Fees) -> Vec<Command> {
     let pair = SymbolType::CurrencyPair;
     let futures = SymbolType::Futures;
     let specs = [
-        spec(PAIR, pair, GOODS, MONEY, fees[0], 0),
-        spec(OTHER_PAIR, pair, MONEY, COINS, fees[2], 0),
-        spec(FUTURES, futures, GOODS, MONEY, fees[1], 4),
-        spec(OTHER_FUTURES, futures, COINS, MONEY, fees[3], 300),
+        spec(PAIR, pair, BASE, QUOTE, fees[0], 0),
+        spec(OTHER_PAIR, pair, QUOTE, COINS, fees[2], 0),
+        spec(FUTURES, futures, BASE, QUOTE, fees[1], 4),
+        spec(OTHER_FUTURES, futures, COINS, QUOTE, fees[3], 300),
     ];
     let account =
         |uid, money| AccountSpec::new(uid, CURRENCIES.map(|currency| (currency, money)).into());
@@ -328,7 +328,7 @@ fn dump() -> impl Strategy<Value = Vec<Command>> {
     let types = prop::sample::select(vec![OrderType::IocBudget, OrderType::FokBudget]);
     (1..4_i64, 1..5_i64, 1..4_i64, types).prop_map(|(price, size, amount, order_type)| {
         let withdraw =
-            |id: i64| Command::deposit(UserId(2), MONEY, -amount * 20, 2_000_000_100 + id);
+            |id: i64| Command::deposit(UserId(2), QUOTE, -amount * 20, 2_000_000_100 + id);
         let mut commands: Vec<Command> = (0..3).map(withdraw).collect();
         commands.push(buy(1, 30, PAIR, price, size));
         commands.push(of_type(&sell(2, 31, PAIR, 14, size), order_type));

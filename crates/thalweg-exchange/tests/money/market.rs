@@ -5,8 +5,8 @@ use thalweg_exchange::{
     ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
 
-pub(crate) const GOODS: CurrencyId = CurrencyId(10);
-pub(crate) const MONEY: CurrencyId = CurrencyId(20);
+pub(crate) const BASE: CurrencyId = CurrencyId(10);
+pub(crate) const QUOTE: CurrencyId = CurrencyId(20);
 pub(crate) const PAIR: SymbolId = SymbolId(1);
 pub(crate) const FUTURES: SymbolId = SymbolId(2);
 
@@ -20,7 +20,7 @@ impl Market {
     /// Fees of 10 a lot in the pair, none in futures, a margin of 100 a lot; users 1 to 9 have
     /// nothing.
     pub(crate) fn new(rules: Rules) -> Self {
-        let pair = SymbolSpec::pair(PAIR, GOODS, MONEY).with_fees(10, 1);
+        let pair = SymbolSpec::pair(PAIR, BASE, QUOTE).with_fees(10, 1);
         let futures = SymbolSpec {
             id: FUTURES,
             symbol_type: SymbolType::Futures,

@@ -371,18 +371,18 @@ impl Model {
             [spec.quote_scale, spec.taker_fee, spec.maker_fee].map(i128::from);
         let value = lots * price * scale;
         let (quote, base) = (spec.quote_currency, spec.base_currency);
-        let goods = lots * i128::from(spec.base_scale);
+        let base_amount = lots * i128::from(spec.base_scale);
         *self.fees.entry(quote).or_default() += lots * (taker_fee + maker_fee);
         match taker.action {
             Action::Bid => {
                 self.pay(met.uid, quote, value - lots * maker_fee);
-                self.pay(taker.uid, base, goods);
+                self.pay(taker.uid, base, base_amount);
                 value + lots * taker_fee
             }
             Action::Ask => {
                 let (_, held) = Self::hold(spec, met, size);
                 self.pay(met.uid, quote, held - value - lots * maker_fee);
-                self.pay(met.uid, base, goods);
+                self.pay(met.uid, base, base_amount);
                 self.pay(taker.uid, quote, value - lots * taker_fee);
                 0
             }

@@ -245,15 +245,15 @@ fn what_users_have_must_add_up() {
 #[test]
 fn no_order_is_larger_than_the_largest_that_is_remembered() {
     const SIZE: i64 = 777_777;
-    let (uid, symbol, [goods, money]) = (UserId(1), SymbolId(1), [1, 2].map(CurrencyId));
+    let (uid, symbol, [base, quote]) = (UserId(1), SymbolId(1), [1, 2].map(CurrencyId));
     let ask = |id, size| {
         let place = Place::limit((uid, OrderId(id)), symbol, Action::Ask, (5, size));
         Command::Place(place)
     };
-    let balances = vec![(goods, 10 * SIZE)];
+    let balances = vec![(base, 10 * SIZE)];
     let mut state = State::new(Rules::REFERENCE);
     for command in [
-        Command::AddSymbols([SymbolSpec::pair(symbol, goods, money)].into()),
+        Command::AddSymbols([SymbolSpec::pair(symbol, base, quote)].into()),
         Command::AddAccounts([AccountSpec { uid, balances }].into()),
         ask(1, SIZE),
         ask(2, 3),

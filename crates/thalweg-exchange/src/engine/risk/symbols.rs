@@ -376,17 +376,14 @@ fn lowest_price(fee: i64, scale: i64) -> i64 {
 /// The limits of a symbol for new and moved orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TradingLimits {
-    /// True where it takes none; see [`Command::Halt`](crate::Command::Halt).
+    /// True where it takes none; see [`Command::Halt`].
     pub halted: bool,
-    /// True while orders are collected for an auction; see
-    /// [`Command::StartAuction`](crate::Command::StartAuction).
+    /// True while orders are collected for an auction; see [`Command::StartAuction`].
     pub auction: bool,
-    /// True where it takes no orders while [`Command::Uncross`](crate::Command::Uncross), or in
-    /// covered futures [`Command::SetPriceBand`](crate::Command::SetPriceBand), goes on in further
-    /// commands.
+    /// True where it takes no orders while [`Command::Uncross`], or in covered futures
+    /// [`Command::SetPriceBand`], goes on in further commands.
     pub busy: bool,
-    /// The lowest price; `i64::MIN` for none. See
-    /// [`Command::SetPriceBand`](crate::Command::SetPriceBand).
+    /// The lowest price; `i64::MIN` for none. See [`Command::SetPriceBand`].
     pub low: i64,
     /// The highest price; `i64::MAX` for none.
     pub high: i64,
