@@ -1,7 +1,7 @@
 //! A network that is slow and loses messages, for those who test a trading program: latency of the
 //! bytes of each connection, and faults of users' commands.
 //!
-//! A connection with latency goes through a [relay](mod@relay) in this process: a pair of
+//! A connection with latency goes through a relay (`relay.rs`) in this process: a pair of
 //! sockets, and a delay line in each direction. So sessions know nothing of it, and without latency
 //! there is none. `docs/market.md` is for users.
 
