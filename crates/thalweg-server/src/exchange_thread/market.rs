@@ -57,6 +57,8 @@ impl<S: Storage> ExchangeThread<S> {
         let readers = &mut self.readers;
         if chunks != readers.chunks {
             readers.chunks = chunks;
+            // A writer that is behind has room, though nothing may be published for long.
+            self.shared.feed.hand_over();
             if readers.woken.is_empty() {
                 std::mem::swap(&mut readers.woken, &mut readers.idle);
             } else {

@@ -9,6 +9,7 @@ use thalweg_exchange::codec::{SESSION_VERSION, SESSION_VERSION_MAX};
 use thalweg_exchange::durable::{Options, SimDisk, Wake};
 use thalweg_exchange::market::{Channels, Epoch};
 use thalweg_exchange::session::SessionKey;
+use thalweg_exchange::{CurrencyId, State, SymbolId, SymbolSpec, apply};
 
 use super::delivering::Delivery;
 use super::*;
@@ -212,6 +213,33 @@ fn books_come_anew_for_a_gateway_that_was_behind_though_no_commands_come() {
     thread.tend_at = None;
     thread.deliver();
     assert_eq!(thread.tend_at, None);
+}
+
+#[test]
+fn books_come_anew_for_readers_that_were_behind_though_no_commands_come() {
+    let mut thread = thread();
+    let feed = Arc::clone(&thread.shared.feed);
+    let mut state = State::default();
+    let pair = SymbolSpec::pair(SymbolId(1), CurrencyId(10), CurrencyId(20));
+    let added = Command::AddSymbols([pair].into());
+    apply(&mut state, &added, &mut thalweg_exchange::Events::new());
+    feed.start(&state);
+    feed.want();
+    let mut bytes = Vec::new();
+    assert!(feed.turn(&mut bytes), "the first books");
+    thread.wake_readers();
+    // Books wait for the task, and the writer falls behind.
+    feed.begin_epoch(Epoch(2));
+    feed.fall_behind();
+    feed.hand_over();
+    thread.wake_readers();
+    assert!(feed.turn(&mut bytes), "what was handed over before");
+    assert_eq!(feed.load().0, 0);
+    thread.wake_readers();
+    assert!(feed.turn(&mut bytes), "the books");
+    // From then on there is nothing.
+    thread.wake_readers();
+    assert!(!feed.turn(&mut bytes));
 }
 
 /// Two sessions of a user, and one of another: each gets its own answers and its user's reports, in

@@ -71,7 +71,7 @@ impl FeedWriter {
     }
 
     /// Drops the messages that are here, and frees their memory.
-    fn fall_behind(&mut self) {
+    pub(super) fn fall_behind(&mut self) {
         self.bytes = Vec::new();
         self.is_behind = true;
     }
