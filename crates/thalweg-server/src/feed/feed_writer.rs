@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use thalweg_exchange::codec::{MESSAGE_BYTES_MAX, encode_message, encode_snapshot, snapshot_bytes};
-use thalweg_exchange::market::{Builder, Epoch, OutcomeError, Snapshot};
+use thalweg_exchange::market::{Builder, Channels, Epoch, OutcomeError, Snapshot};
 use thalweg_exchange::service::Outcome;
 use thalweg_exchange::{Command, ResultCode, State, SymbolId};
 
@@ -15,6 +15,8 @@ use crate::lock;
 pub(crate) struct FeedWriter {
     builder: Builder,
     symbols: BTreeSet<SymbolId>,
+    /// Symbols that were removed since the last hand-over: their messages may be dropped.
+    removed: BTreeSet<SymbolId>,
     /// The frames that were made since the last hand-over.
     bytes: Vec<u8>,
     /// Messages were dropped, or no session has subscribed yet, and snapshots are to follow.
@@ -32,6 +34,7 @@ impl FeedWriter {
         Self {
             builder: Builder::from_books(&state.matching, feed.epoch(), feed.channels),
             symbols: books.iter().map(|book| book.spec().id).collect(),
+            removed: BTreeSet::new(),
             bytes: Vec::new(),
             is_behind: true,
             is_first: true,
@@ -80,14 +83,22 @@ impl FeedWriter {
         match command {
             Command::AddSymbols(specs) => {
                 for spec in specs.iter() {
+                    self.removed.remove(&spec.id);
                     if self.symbols.insert(spec.id) && !self.is_behind {
                         self.add_snapshot(spec.id);
                     }
                 }
             }
-            Command::RemoveSymbol { symbol } => drop(self.symbols.remove(symbol)),
-            Command::Reset => self.symbols.clear(),
-            _ => {}
+            Command::RemoveSymbol { symbol } => {
+                self.symbols.remove(symbol);
+                self.removed.insert(*symbol);
+            }
+            Command::Reset => self.removed.append(&mut self.symbols),
+            _ => return,
+        }
+        if self.is_first {
+            // No reader has seen them.
+            self.removed.clear();
         }
     }
 
@@ -98,6 +109,23 @@ impl FeedWriter {
         {
             return;
         }
+        self.encode_snapshot();
+    }
+
+    /// Adds the book of a symbol that was removed: it is empty.
+    fn add_empty(&mut self, symbol: SymbolId, channels: Channels) {
+        self.snapshot = Snapshot {
+            symbol,
+            epoch: self.builder.epoch(),
+            channels,
+            sequence: self.builder.sequence(),
+            as_of: self.builder.symbol_sequence(symbol),
+            ..Snapshot::default()
+        };
+        self.encode_snapshot();
+    }
+
+    fn encode_snapshot(&mut self) {
         let at = self.bytes.len();
         self.bytes.resize(at + snapshot_bytes(&self.snapshot), 0);
         if encode_snapshot(&self.snapshot, &mut self.bytes[at..]).is_err() {
@@ -111,8 +139,9 @@ impl FeedWriter {
             return self.catch_up(feed);
         }
         if !self.bytes.is_empty() && !feed.leave(&mut self.bytes, false) {
-            self.fall_behind();
+            return self.fall_behind();
         }
+        self.removed.clear();
     }
 
     /// Snapshots of all books in place of what was dropped, once the inlet is empty.
@@ -141,6 +170,9 @@ impl FeedWriter {
         for symbol in std::mem::take(&mut self.symbols) {
             self.add_snapshot(symbol);
             self.symbols.insert(symbol);
+        }
+        for symbol in std::mem::take(&mut self.removed) {
+            self.add_empty(symbol, feed.channels);
         }
         // They are let in: the first ones find the inlet empty.
         let _ = self.bytes.is_empty() || feed.leave(&mut self.bytes, is_restart);

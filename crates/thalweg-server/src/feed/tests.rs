@@ -386,6 +386,41 @@ fn a_task_without_a_turn_costs_bounded_memory_and_readers_are_notified() {
 }
 
 #[test]
+fn a_book_whose_end_was_dropped_is_empty_for_readers_who_are_notified() {
+    let symbol = SymbolId(2);
+    // The writer is behind before it, or falls behind with it.
+    for (command, is_behind, missed) in [
+        (Command::RemoveSymbol { symbol }, false, 1),
+        (Command::RemoveSymbol { symbol }, true, 1),
+        (Command::Reset, false, 2),
+        (Command::Reset, true, 2),
+    ] {
+        let mut market = Market::new(16);
+        market.bids(2, 3);
+        market.turn();
+        let mut readers = [&[][..], &[2]].map(|symbols| Reader::new(&market, symbols));
+        readers.iter_mut().for_each(Reader::read);
+        // The task gets no turn, and the inlet is full.
+        assert!(market.feed.leave(&mut vec![0; INLET_BYTES_MAX], false));
+        if is_behind {
+            market.feed_writer.fall_behind();
+        }
+        market.run(command);
+        market.feed_writer.hand_over(&market.feed);
+        lock(&market.feed.inlet).bytes.clear();
+        market.turn();
+        readers.iter_mut().for_each(Reader::read);
+        assert_eq!(readers[0].conflated, [(None, missed)]);
+        assert_eq!(readers[1].conflated, [(Some(symbol), 1)]);
+        let late = [&[][..], &[2]].map(|symbols| Reader::new(&market, symbols));
+        for mut reader in readers.into_iter().chain(late) {
+            reader.read();
+            assert_eq!(reader.replica(symbol).levels(Action::Bid).len(), 0);
+        }
+    }
+}
+
+#[test]
 fn nothing_is_handed_over_before_a_subscription_and_the_first_sees_all_that_was_followed() {
     let mut market = Market::unread(4);
     market.bids(1, 5);
