@@ -106,14 +106,19 @@ impl Books {
     }
 
     /// Returns the book of a symbol, if there is one in the newest epoch. Where there is one in an
-    /// older epoch, the symbol was removed, or its snapshot follows in the ring.
-    pub(super) fn snapshot(&mut self, symbol: SymbolId) -> Option<Made> {
+    /// older epoch, the symbol was removed, or its snapshot follows in the ring: a reader who knows
+    /// the book gets it if it is empty.
+    pub(super) fn snapshot(&mut self, symbol: SymbolId, is_known: bool) -> Option<Made> {
         let (sequence, channels, levels) = (self.sequence, self.channels, self.levels);
         let entry = self.entries.get_mut(&symbol)?;
-        if entry.replica.epoch()? != self.epoch {
+        let replica = &entry.replica;
+        let is_empty = [Action::Ask, Action::Bid]
+            .into_iter()
+            .all(|side| replica.levels(side).next().is_none());
+        if replica.epoch()? != self.epoch && !(is_known && is_empty) {
             return None;
         }
-        if let Some(made) = &entry.made {
+        if let Some(made) = entry.made.as_ref().filter(|made| made.epoch == self.epoch) {
             return Some(made.clone());
         }
         let into = &mut self.scratch;

@@ -222,7 +222,8 @@ impl Subscription {
         let Some(symbol) = self.pending.take(&books) else {
             return 0;
         };
-        let made = books.snapshot(symbol);
+        let is_known = self.given.get(&symbol).is_some_and(|given| given.0 > 0);
+        let made = books.snapshot(symbol, is_known);
         drop(books);
         let as_of = made.as_ref().map(|made| (made.as_of, made.epoch));
         let given = match self.requested.all {

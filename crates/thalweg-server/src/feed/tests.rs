@@ -534,6 +534,29 @@ fn a_symbol_that_was_removed_has_no_snapshot_of_an_older_epoch() {
 }
 
 #[test]
+fn a_reader_that_saw_neither_the_end_of_a_book_nor_the_new_epoch_has_it_empty() {
+    let mut market = Market::new(4);
+    market.bids(2, 3);
+    market.turn();
+    let mut named = Reader::new(&market, &[2]);
+    named.read();
+    market.same(named.replica(SymbolId(2)));
+    let symbol = SymbolId(2);
+    market.run(Command::RemoveSymbol { symbol });
+    market.turn();
+    market.feed.begin_epoch(Epoch(12));
+    market.feed_writer.begin_epoch(&market.feed, Epoch(12));
+    for _ in 0..5 {
+        market.turn();
+        market.bids(1, 1);
+    }
+    named.read();
+    assert_eq!(named.conflated, [(Some(symbol), 1)]);
+    assert_eq!(named.replica(symbol).levels(Action::Bid).len(), 0);
+    assert_eq!(named.replica(symbol).epoch(), Some(Epoch(12)));
+}
+
+#[test]
 fn pieces_end_with_a_command() {
     let mut market = Market::new(16);
     market.turn();
