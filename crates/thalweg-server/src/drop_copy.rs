@@ -264,6 +264,7 @@ impl CopyWriter {
         let Some(builder) = &mut self.builder else {
             return;
         };
+        builder.set_silent(self.is_behind);
         let messages = match builder.apply(number, command, result, outcome.events) {
             Ok(messages) => messages,
             Err(error) => {

@@ -221,26 +221,39 @@ impl InFlight {
         self.waiting
     }
 
+    /// Returns where in `slots` a position is.
+    #[inline(always)]
+    const fn place(&self, position: usize) -> usize {
+        position & (self.length - 1)
+    }
+
     fn at(&mut self, position: usize) -> &mut Slot {
-        &mut self.slots[position & (self.length - 1)]
+        let place = self.place(position);
+        &mut self.slots[place]
     }
 
     /// Returns the slot for the next command or query. There must be room.
     #[inline(always)]
     pub(super) fn take(&mut self) -> &mut Slot {
         debug_assert!(self.len() < self.capacity, "the caller looks");
+        self.make_room();
+        let position = self.taken;
+        self.taken += 1;
+        if self.place(position) == self.slots.len() {
+            self.add_slot();
+        }
+        self.at(position)
+    }
+
+    /// Makes room for a command. Where nothing is in flight, the ring begins anew.
+    #[inline(always)]
+    fn make_room(&mut self) {
         if self.len() == 0 {
             (self.published, self.executed, self.taken) = (0, 0, 0);
         }
         if self.len() == self.length {
             self.lengthen();
         }
-        let position = self.taken;
-        self.taken += 1;
-        if position & (self.length - 1) == self.slots.len() {
-            self.add_slot();
-        }
-        self.at(position)
     }
 
     /// Doubles the ring, which is full: its first slot becomes that of position 0. Cost: moves all
@@ -248,25 +261,24 @@ impl InFlight {
     #[cold]
     fn lengthen(&mut self) {
         let first = self.published;
-        self.slots.rotate_left(first & (self.length - 1));
+        let start = self.place(first);
+        self.slots.rotate_left(start);
         self.executed -= first;
         self.taken -= first;
         self.published = 0;
         self.length *= 2;
     }
 
-    /// Returns free slots for the next commands: `most` at most, up to the end of the ring or to
-    /// the first that is in flight. There must be room for them.
+    /// Returns free slots for the next commands: one at least, `most` at most, up to the end of the
+    /// ring or to the first that is in flight. There must be room for `most`.
     #[inline]
     pub(super) fn free_slots(&mut self, most: usize) -> &mut [Slot] {
-        debug_assert!(self.len() + most <= self.capacity, "the caller looks");
-        if self.len() == 0 {
-            (self.published, self.executed, self.taken) = (0, 0, 0);
-        }
-        if self.len() == self.length && most > 0 {
-            self.lengthen();
-        }
-        let first = self.taken & (self.length - 1);
+        debug_assert!(
+            most > 0 && self.len() + most <= self.capacity,
+            "the caller looks"
+        );
+        self.make_room();
+        let first = self.place(self.taken);
         let free = self.length - self.len();
         let end = self.length.min(first + most.min(free));
         while self.slots.len() < end {
@@ -303,7 +315,7 @@ impl InFlight {
     pub(super) fn execute(&mut self, mut execute: impl FnMut(&mut Slot)) {
         let kept = self.events.max(EVENTS_KEPT);
         while self.executed < self.taken {
-            let slot = &mut self.slots[self.executed & (self.length - 1)];
+            let slot = self.at(self.executed);
             execute(slot);
             if slot.question.is_some() || slot.events.room() > kept {
                 let held = Some(slot.held()).filter(|held| *held > kept);
@@ -337,7 +349,7 @@ impl InFlight {
     /// Returns the first `count` of those that are to be published next, up to the end of the ring.
     #[inline]
     pub(super) fn next_slots(&mut self, count: usize) -> &mut [Slot] {
-        let first = self.published & (self.length - 1);
+        let first = self.place(self.published);
         let end = (first + count).min(self.slots.len());
         &mut self.slots[first..end]
     }
@@ -370,7 +382,7 @@ impl InFlight {
     /// Returns the slot of a command of a session, if that is in flight.
     pub(super) fn find(&mut self, session: u32, sequence: u64) -> Option<&Slot> {
         let position = (self.published..self.taken).find(|position| {
-            let slot = &self.slots[position & (self.length - 1)];
+            let slot = &self.slots[self.place(*position)];
             slot.question.is_none() && slot.note() == Note { session, sequence }
         });
         position.map(|position| &*self.at(position))
@@ -379,7 +391,7 @@ impl InFlight {
     /// Returns whether a command of a session is in flight.
     pub(super) fn has_of(&self, session: u32) -> bool {
         (self.published..self.taken).any(|position| {
-            let slot = &self.slots[position & (self.length - 1)];
+            let slot = &self.slots[self.place(position)];
             slot.question.is_none() && slot.note().session == session
         })
     }

@@ -30,7 +30,7 @@ struct RecordForm {
     sequence: U64,
 }
 
-const HEAD_BYTES: usize = size_of::<RecordForm>();
+pub(super) const HEAD_BYTES: usize = size_of::<RecordForm>();
 
 /// The sender of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,12 +153,6 @@ pub(super) fn encode_frame(origin: Origin, frame: &[u8], out: &mut [u8]) {
     } else {
         rest.copy_from_slice(frame);
     }
-}
-
-/// Returns how long the record of a command with this frame is, in bytes.
-#[inline]
-pub(super) const fn framed_bytes(frame: &[u8]) -> usize {
-    HEAD_BYTES + frame.len()
 }
 
 impl RecordForm {

@@ -116,34 +116,6 @@ impl Builder {
         result: ResultCode,
         events: &Events,
     ) -> Result<&[Message], OutcomeError> {
-        self.writer.is_silent = false;
-        self.take(number, command, result, events)?;
-        Ok(self.writer.messages())
-    }
-
-    /// Takes the outcome of a command as [`apply`](Self::apply) does, without making its messages:
-    /// they only count.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn skip(
-        &mut self,
-        number: u64,
-        command: &Command,
-        result: ResultCode,
-        events: &Events,
-    ) -> Result<(), OutcomeError> {
-        self.writer.is_silent = true;
-        self.take(number, command, result, events)
-    }
-
-    fn take(
-        &mut self,
-        number: u64,
-        command: &Command,
-        result: ResultCode,
-        events: &Events,
-    ) -> Result<(), OutcomeError> {
         self.writer.clear();
         let expected = self.command.map_or(number, |last| last.wrapping_add(1));
         if number != expected {
@@ -155,7 +127,12 @@ impl Builder {
         if result == ResultCode::Success || !events.is_empty() {
             self.take_in(command, events)?;
         }
-        Ok(())
+        Ok(self.writer.messages())
+    }
+
+    /// Sets whether messages only count from now on: [`apply`](Self::apply) returns none then.
+    pub const fn set_silent(&mut self, is_silent: bool) {
+        self.writer.is_silent = is_silent;
     }
 
     fn take_in(&mut self, command: &Command, events: &Events) -> Result<(), OutcomeError> {

@@ -230,7 +230,9 @@ fn books_come_anew_for_readers_that_were_behind_though_no_commands_come() {
     thread.wake_readers();
     // Books wait for the task, and the writer falls behind.
     feed.begin_epoch(Epoch(2));
-    feed.fall_behind();
+    let mut writer = crate::lock(&feed.writer);
+    writer.as_mut().expect("it has started").fall_behind();
+    drop(writer);
     feed.hand_over();
     thread.wake_readers();
     assert!(feed.turn(&mut bytes), "what was handed over before");

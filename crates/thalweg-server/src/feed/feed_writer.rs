@@ -54,15 +54,12 @@ impl FeedWriter {
             events,
             ..
         } = *outcome;
-        if self.is_behind {
-            self.builder.skip(sequence, command, result, events)?;
-        } else {
-            for message in self.builder.apply(sequence, command, result, events)? {
-                let at = self.bytes.len();
-                self.bytes.extend_from_slice(&[0; MESSAGE_BYTES_MAX]);
-                let length = encode_message(message, &mut self.bytes[at..]).unwrap_or(0);
-                self.bytes.truncate(at + length);
-            }
+        self.builder.set_silent(self.is_behind);
+        for message in self.builder.apply(sequence, command, result, events)? {
+            let at = self.bytes.len();
+            self.bytes.extend_from_slice(&[0; MESSAGE_BYTES_MAX]);
+            let length = encode_message(message, &mut self.bytes[at..]).unwrap_or(0);
+            self.bytes.truncate(at + length);
         }
         if result == ResultCode::Success {
             self.note_symbols(command);
@@ -74,7 +71,7 @@ impl FeedWriter {
     }
 
     /// Drops the messages that are here, and frees their memory.
-    pub(super) fn fall_behind(&mut self) {
+    pub(crate) fn fall_behind(&mut self) {
         self.bytes = Vec::new();
         self.is_behind = true;
     }

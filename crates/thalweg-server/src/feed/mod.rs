@@ -188,12 +188,6 @@ impl Feed {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn fall_behind(&self) {
-        let mut writer = lock(&self.writer);
-        writer.as_mut().expect("it has started").fall_behind();
-    }
-
     fn is_wanted(&self) -> bool {
         // ORDERING: Relaxed, pairs with the store in want(): the same thread.
         self.is_wanted.load(Ordering::Relaxed)

@@ -5,7 +5,7 @@ use thalweg_journal::Storage;
 use super::{ROUND, Records};
 use crate::codec::session::{SUBMIT_HEAD_BYTES, decode_own_order};
 use crate::durable::exchange::Exchange;
-use crate::durable::record::{Origin, encode_frame, framed_bytes};
+use crate::durable::record::{HEAD_BYTES, Origin, encode_frame};
 use crate::ids::UserId;
 use crate::session::{Role, SessionKey};
 
@@ -109,7 +109,7 @@ impl<S: Storage> Records<'_, S> {
     /// room.
     #[inline(always)]
     fn append_frame(&mut self, origin: Origin, frame: &[u8]) -> Option<usize> {
-        let bytes = framed_bytes(frame);
+        let bytes = HEAD_BYTES + frame.len();
         match self {
             Self::Journal(journal) => {
                 encode_frame(origin, frame, journal.claim(bytes)?);
